@@ -47,6 +47,7 @@ docs: .venv/docs
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/accuracy.py --rows 2000
 
 clean:
 	rm -rf .venv build dist docs/_build

@@ -1,6 +1,6 @@
 """`NystromClassifier` beside other classifiers, on real data with columns as they are.
 
-Rows are split as by `ridgemark bench --accuracy`. "covtype-1" is class 1 of covtype100k against the rest, on at most
+Rows are split as by `benchmarks/accuracy.py`. "covtype-1" is class 1 of covtype100k against the rest, on at most
 60,000 training rows; "covtype-7" has all seven classes. Every fit is one line of JSON in the output, fits that are
 there already are not run again, and `--show` makes the table of docs/classification.md: medians over the seeds.
 
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from records import Record, append, by_seed, machine, median, read, told
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
@@ -29,7 +30,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ridgemark import NystromClassifier
-from ridgemark.cli.scoreboard import Record, by_seed, machine, median, read, told
 from ridgemark.errors import RidgemarkWarning
 from ridgemark.kernels import Gaussian
 from ridgemark.losses import RidgeSolution, class_loss
@@ -155,13 +155,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--device", default="cpu", help="where NystromClassifier computes")
-    parser.add_argument("--output", type=Path, default=os.devnull, help="add a line of JSON for every fit to this file")
+    parser.add_argument("--output", type=Path, help="add a line of JSON for every fit to this file")
     parser.add_argument("--show", action="store_true", help="print the table of the output, without a fit")
     parser.add_argument("--speed", action="store_true", help="time the solver beside scikit-learn's, line by line")
     parser.add_argument("--rows", type=int, default=50_000, help="rows of --speed; 5,000 for a quick check")
     parser.add_argument("--landmarks", type=int, default=1000, help="landmarks of --speed")
     options = parser.parse_args()
-    records = read([options.output]) if options.output.is_file() else []
+    records = read(options.output)
     if not options.show:
         if not options.data:
             sys.exit("give --data FOLDER or set RIDGEMARK_DATA; docs/data.md says where the files come from")
@@ -176,12 +176,17 @@ def main() -> None:
         for name, seed, method in (one for one in wanted if one not in done):
             rows = split(Path(options.data), name, seed)
             found = measure(method, options.device, seed, *rows)
-            where = machine() if options.device == "cpu" else f"{machine()}, device {options.device}"
-            record = {"set": name, "seed": seed, "method": method, "rows": len(rows[0]), **found, "machine": where}
+            record = {
+                "set": name,
+                "seed": seed,
+                "method": method,
+                "rows": len(rows[0]),
+                **found,
+                "machine": machine(options.device),
+            }
             records.append(record)
             print(json.dumps(record), flush=True)
-            with options.output.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+            append(options.output, record)
     print(show(records))
 
 

@@ -16,11 +16,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from peers import nystroem
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from ridgemark import NystromRidge
-from ridgemark.cli.peers import nystroem
 from ridgemark.errors import RidgeEdgeWarning
 
 SETS = ("elevators", "protein", "kin40k", "cal-housing")

@@ -22,11 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.kernel_ridge import KernelRidge
-
-from ridgemark import NystromRidge
-from ridgemark.cli.contenders import (
+from contenders import (
     bare_fit,
     compare_fits,
     compare_predictions,
@@ -35,6 +31,10 @@ from ridgemark.cli.contenders import (
     scikit_learn_ridge,
     synthetic_rows,
 )
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.kernel_ridge import KernelRidge
+
+from ridgemark import NystromRidge
 
 PATH_OF_RIDGES = np.logspace(0, -8, 20)
 EXACT_ROWS = 8000  # as many as scikit-learn's KernelRidge takes in seconds

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contenders import in_turn, synthetic_rows
 
 from ridgemark import NystromRidge
-from ridgemark.cli.contenders import in_turn, synthetic_rows
 
 PIECE = 250_000
 

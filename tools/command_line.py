@@ -48,14 +48,15 @@ $ ridgemark certify whole.ridgemark rows.csv
   apostrophe, and one line counts these cells.
 - **Pages** need the extra `report`. Each is one HTML file that loads nothing from the network and runs no script.
   The page of a fit shows how the kernel was tuned, errors, distance to exact, the columns and the rows that matter.
-- **Files** are written completely or not at all: after an error or Ctrl-C an old file is unchanged. An existing
-  file is replaced only with `--force`; an input or another output of the command is never replaced, whatever its name
-  or link. For a link, its target is written; a pipe or a device is written to directly. A table for `/dev/stdout` is
-  CSV, and other printed text then goes to the error stream. `demo` replaces its own page, and `reproduce` the files of
-  an earlier run.
-- **A fit** is saved as soon as it is done: a later failure (`--certify`, `--test`, `--report`, Ctrl-C) keeps the model.
-  Everything that can be checked is checked before the fit, including every cell of `--test`. A model that cannot be
-  saved is kept in a temporary folder, which the error names.
+- **Outputs** are made in a temporary file and moved into their place when they are complete: after an error or Ctrl-C
+  an old file is unchanged. An output must be no input and no other output of the command, whatever its name or link,
+  and replaces an existing file only with `--force`. Pipes, devices and `/dev/stdout` get the complete output, a table
+  without an ending as CSV; beside `/dev/stdout` other printed text goes to the error stream. A link keeps pointing to
+  its target, which is the file that is written. `demo` replaces its own page, and `reproduce` the files of an earlier
+  run.
+- **A fit** is saved as soon as it is done, to a pipe at the end: a later failure (`--certify`, `--test`, `--report`,
+  Ctrl-C) keeps the model in its file. Everything that can be checked is checked before the fit, including every cell of
+  `--test`. A model that cannot be saved is kept in a temporary folder, which the error names.
 - **Data files** must not change during a command: a change of inode, size or modification time is detected and refused.
   A file overwritten in place with the same number of bytes and its modification time set back may not be detected.
 - **Exit codes**: 0; 2 with one line on the error stream that states the problem and the remedy; 130 with one line after

@@ -39,18 +39,18 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for known
+if not TYPE_CHECKING:  # a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         """Import a public name, or a module of the package, when it is first used: scikit-learn takes a second."""
         if not name.startswith("_"):
             module = f"{__name__}.{_HOMES.get(name, name)}"
             try:
-                found = import_module(module)
+                imported = import_module(module)
             except ModuleNotFoundError as error:
                 if error.name != module:
                     raise
             else:
-                globals()[name] = getattr(found, name) if name in _HOMES else found
+                globals()[name] = getattr(imported, name) if name in _HOMES else imported
                 return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

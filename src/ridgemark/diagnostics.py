@@ -128,11 +128,11 @@ class Diagnosis:
             "The rows that drive the fit",
             f"{'row':>10} {'leverage':>9} {'loo residual':>13} {'studentised':>12} {'cook':>9}  why",
         ]
-        for one in self.top():
-            mark = " (a landmark)" if one.landmark else ""
+        for entry in self.top():
+            mark = " (a landmark)" if entry.landmark else ""
             lines.append(
-                f"{one.row:>10} {one.leverage:>9.3f} {one.loo_residual:>13.4g} {one.studentised:>12.2f} "
-                f"{one.cook_distance:>9.2e}  {one.why}{mark}"
+                f"{entry.row:>10} {entry.leverage:>9.3f} {entry.loo_residual:>13.4g} {entry.studentised:>12.2f} "
+                f"{entry.cook_distance:>9.2e}  {entry.why}{mark}"
             )
         return "\n".join(lines)
 
@@ -277,11 +277,11 @@ class ClassDiagnosis:
             "The rows that drive the fit",
             f"{'row':>10} {'leverage':>9} {'probability':>12} {'cook':>9}  label, why",
         ]
-        for one in self.top():
-            mark = " (a landmark)" if one.landmark else ""
+        for entry in self.top():
+            mark = " (a landmark)" if entry.landmark else ""
             lines.append(
-                f"{one.row:>10} {one.leverage:>9.3f} {one.probability:>12.3g} {one.cook_distance:>9.2e}  "
-                f"{one.label!r}, {one.why}{mark}"
+                f"{entry.row:>10} {entry.leverage:>9.3f} {entry.probability:>12.3g} {entry.cook_distance:>9.2e}  "
+                f"{entry.label!r}, {entry.why}{mark}"
             )
         return "\n".join(lines)
 
@@ -313,16 +313,16 @@ def diagnose_classes(
     newton = newton if loss.scalar else newton.hold()
     sample, system = newton.drawn.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
     features = newton.drawn.sampled.features
-    found = features.passes.map(LabelInfluence(features.evaluate, features.n_columns, loss, fit.solution, system))
-    predictor = found[:, :-2]
+    measured = features.passes.map(LabelInfluence(features.evaluate, features.n_columns, loss, fit.solution, system))
+    predictor = measured[:, :-2]
     if not loss.scalar:  # left out with the systems by which the ridge was chosen
         mean = systems_of_moments(fit.moments, np.ones(newton.drawn.n_systems), fit.fit_intercept, ridge)
         of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge, mean), 0.0, 0, True)
         predictor = left_out_predictor(newton, of_targets)
-    rows, dimension = passes.left_out().indices[: len(found)], max(fit.effective_dimension[0], 1.0)
+    rows, dimension = passes.left_out().indices[: len(measured)], max(fit.effective_dimension[0], 1.0)
     shares, logs = loss.indicators(sample.targets()), loss.log_probabilities(predictor)
     unit = passes.weight_unit  # of the weights in the sums; those of a diagnosis are the user's
-    leverage, cook_distance, weights = found[:, -2], unit * found[:, -1] / dimension, unit * sample.row_counts()
+    leverage, cook_distance, weights = measured[:, -2], unit * measured[:, -1] / dimension, unit * sample.row_counts()
     if not (np.isfinite(leverage).all() and np.isfinite(cook_distance).all()):
         raise NumericalError("the influence of a row exceeds the floating-point range; choose a larger ridge")
     order = _by_either(leverage, -(shares * logs).sum(axis=1))

@@ -64,19 +64,19 @@ def effects_of_table(schema: Schema, two_valued: Sequence[tuple[int, float, floa
     difference of each level from the first; of a date the trend, the derivative by elapsed time.
     """
     plain = effects_of_columns(schema.encoded_names, two_valued)
-    found, start = [], 0
+    effects, start = [], 0
     for field in schema.fields:
         of_field = plain[start : start + len(field.names)]
         if field.levels is not None and VALUE in field.parts:
-            found += [_without_gap(one, field, start) for one in _differences_of_levels(field, start)]
+            effects += [_without_gap(effect, field, start) for effect in _differences_of_levels(field, start)]
         elif field.kind == "boolean" and VALUE in field.parts:
-            found.append(_without_gap(Effect(field.name, (start,), (0.0,), (1.0,), ("False", "True")), field, start))
+            effects.append(_without_gap(Effect(field.name, (start,), (0.0,), (1.0,), ("False", "True")), field, start))
         elif field.kind == "date":
-            found += [one for one in of_field if one.name == f"{field.name} {ELAPSED}"]
+            effects += [effect for effect in of_field if effect.name == f"{field.name} {ELAPSED}"]
         elif VALUE in field.parts:
-            found.append(_without_gap(of_field[0], field, start))
+            effects.append(_without_gap(of_field[0], field, start))
         start += len(field.names)
-    return found
+    return effects
 
 
 def _without_gap(effect: Effect, field: Field, start: int) -> Effect:
@@ -235,8 +235,8 @@ class EffectsSummary:
 
     def to_record(self) -> list[dict[str, Any]]:
         """Return one dict for each effect and target."""
-        known = ("average", "standard_error", "t_value")
-        names = [name for name in known if getattr(self, name) is not None]
+        numbers = ("average", "standard_error", "t_value")
+        names = [name for name in numbers if getattr(self, name) is not None]
         return [
             {"column": effect.name, "unit": effect.unit, "target": self.targets[t] if self.targets else t}
             | {name: float(getattr(self, name)[k, t]) for name in names}
@@ -246,18 +246,18 @@ class EffectsSummary:
         ]
 
     def __str__(self) -> str:
-        known = {"average": "average", "standard_error": "std. error", "t_value": "t value"}
-        names = [name for name in known if getattr(self, name) is not None]
-        heads = ["column", "effect", *(known[name] for name in names), "25%", "50%", "75%"]
+        titles = {"average": "average", "standard_error": "std. error", "t_value": "t value"}
+        names = [name for name in titles if getattr(self, name) is not None]
+        heads = ["column", "effect", *(titles[name] for name in names), "25%", "50%", "75%"]
         lines = []
         for t in range(self.average.shape[1]):
             several = self.average.shape[1] > 1
             of_target = f" on {_escaped(self.targets[t])}" if self.targets else f" on target {t}" if several else ""
             cells = [heads]
-            for one in self.to_record()[t * len(self.effects) : (t + 1) * len(self.effects)]:
-                words = [format(one[name], ".2f" if name == "t_value" else ".4g") for name in names]
-                names_and_units = [_escaped(one["column"]), _escaped(one["unit"])]
-                cells.append([*names_and_units, *words, *(f"{number:.4g}" for number in one["quartiles"])])
+            for record in self.to_record()[t * len(self.effects) : (t + 1) * len(self.effects)]:
+                words = [format(record[name], ".2f" if name == "t_value" else ".4g") for name in names]
+                names_and_units = [_escaped(record["column"]), _escaped(record["unit"])]
+                cells.append([*names_and_units, *words, *(f"{number:.4g}" for number in record["quartiles"])])
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines += [f"Average effects{of_target} over {self.n_rows:,} rows, and quartiles over the rows", ""]
             for row in cells:
@@ -270,7 +270,7 @@ class EffectsSummary:
 
 def _escaped(text: str) -> str:
     """Return text in one line, its control characters as escapes."""
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def effect_values(passes: RowPasses, cross_kernel: CrossKernel, dual_coef: Floats, effects: Sequence[Effect]) -> Floats:
@@ -286,10 +286,10 @@ def effect_deviations(
     The effect at x is `g(x)'c`, g the change of the features, and its variance due to the noise of the targets
     `g'F^-1 M F^-1 g`, `F = B'WB + n lambda` and M the covariance of B'Wy by `noise_terms`. One pass for each target.
     """
-    known, sizes = noise_terms(fit, calibration)
+    features, sizes = noise_terms(fit, calibration)
     errors = []
     for t, size in enumerate(sizes.T):
-        terms = known * size[:, None]
+        terms = features * size[:, None]
         if len(terms) > fit.factor.rank:
             terms = np.triu(np.linalg.qr(terms, mode="raw")[0].T)[: fit.factor.rank]  # of the same covariance
         root = fit.factor.combine(fit.inverse.of_target(t).solve(terms.T))
@@ -314,10 +314,10 @@ def summarise_effects(
         inverse = fit.inverse.of_target(t)
         once = inverse.solve(change)
         corrected.append(once + ridge * inverse.solve(once))
-    average = np.stack([one.T @ cross for one, cross in zip(corrected, fit.centred.cross.T, strict=True)], axis=1)
-    known, sizes = noise_terms(fit, calibration)
-    influences = [known @ one for one in corrected]
-    noise = np.stack([size**2 @ one**2 for one, size in zip(influences, sizes.T, strict=True)], axis=1)
+    average = np.stack([direction.T @ fit.centred.cross[:, t] for t, direction in enumerate(corrected)], axis=1)
+    features, sizes = noise_terms(fit, calibration)
+    influences = [features @ direction for direction in corrected]
+    noise = np.stack([size**2 @ influence**2 for influence, size in zip(influences, sizes.T, strict=True)], axis=1)
     spread = np.maximum(totals.second / totals.weight - (totals.first / totals.weight) ** 2, 0.0)
     error = np.sqrt(noise + spread * totals.square / totals.weight**2)
     if not np.isfinite(error).all():
@@ -341,8 +341,8 @@ def _totals(
     """Return the sums over the rows, and the quartiles of the effects, shape (3, effects, targets), by weight."""
     totals = passes.reduce(EffectTotals(kernel, effects, dual_coef, -(-passes.source.n_rows // _MOST_ROWS)))
     values, weights = np.concatenate(totals.values), np.concatenate(totals.weights)
-    found = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
-    return totals, found.T.reshape(3, *values.shape[1:])
+    quartiles = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
+    return totals, quartiles.T.reshape(3, *values.shape[1:])
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -351,7 +351,7 @@ def feature_importances(
 ) -> Floats | None:
     """Return each column's share of `mean_i (df/dx_j)^2 var(x_j)`, over a thousand distinct rows.
 
-    Features of one column of a table are added up. Codes of levels are not quantities: a column with such has
+    Features of one column of a table are added up. Codes of levels are not quantities: a column with codes has
     `mean_i (f(x_i) - f(x_i'))^2/2`, where x_i' has the level of another row; for a linear f this is the same.
 
     With several targets each is counted in units of the total over its columns. None for a kernel whose gradient is
@@ -361,7 +361,7 @@ def feature_importances(
     if kernel.stays_on_host or (count_rows(landmarks) + _ROWS) * n_features > _MOST_ENTRIES:
         return None  # a function or values given by the user have no gradient
     rows = _dense(passes.take(passes.distinct_rows().indices[:_ROWS]).features)
-    there, points, coefficients = (passes.backend.from_host(one) for one in (rows, _dense(landmarks), dual_coef))
+    there, points, coefficients = (passes.backend.from_host(array) for array in (rows, _dense(landmarks), dual_coef))
     try:
         gradients = passes.backend.to_host(kernel.gradient(there, points).of_functions(coefficients))
     except ParameterError:  # a class of the user's without a gradient
@@ -369,7 +369,7 @@ def feature_importances(
     # The product first: a gradient is small where the column's unit is large.
     by_target = ((gradients * rows.std(axis=0)[:, None]) ** 2).mean(axis=0)
     if table is not None:
-        by_target = np.stack([table.by_column(one) for one in by_target.T], axis=1)
+        by_target = np.stack([table.by_column(of_target) for of_target in by_target.T], axis=1)
         for j in (j for j, field in enumerate(table.fields) if CODE in field.parts):
             other = rows.copy()
             other[:, table.owners == j] = np.roll(rows, len(rows) // 2, axis=0)[:, table.owners == j]

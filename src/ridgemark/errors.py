@@ -63,10 +63,10 @@ class MissingExtraError(RidgemarkError, ImportError):
 def require(extra: str, purpose: str, package: str, *modules: str) -> Any:
     """Return an optional package, with some of its modules imported, or raise the error that names its extra."""
     try:
-        found, *_ = [import_module(module) for module in (package, *modules)]
+        imported, *_ = [import_module(module) for module in (package, *modules)]
     except ImportError as error:
         raise MissingExtraError(extra, package, purpose) from error
-    return found
+    return imported
 
 
 class RidgemarkWarning(UserWarning):
@@ -86,7 +86,7 @@ class ColumnScaleWarning(RidgemarkWarning):
 
 
 class ColumnWarning(RidgemarkWarning):
-    """A column was left out or numbers the rows, a target is constant, or there are values the fit has not seen."""
+    """A column was left out or holds row numbers, a target is constant, or there are values the fit has not seen."""
 
 
 class ConvergenceWarning(RidgemarkWarning):

@@ -253,10 +253,10 @@ class FittedModel(_Frozen):
     choice: Choice
     solution: Solution
     rows: RowFacts
-    left_out: LeftOutRows | None
-    calibration: Calibration | None
-    cost: Cost
-    sums: LandmarkFit | CompactFit | None
+    left_out: LeftOutRows | None = None
+    calibration: Calibration | None = None
+    cost: Cost = Cost()
+    sums: LandmarkFit | CompactFit | None = None
     tuning: TuningResult | None = None  # how the kernel was tuned
     importances: Annotated[Floats | None, "(d)"] = None  # of the user's columns
     noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added

@@ -15,9 +15,9 @@ _TINY = float(np.finfo(np.float64).tiny)
 # Products with vectors are summed in blocks of at most this many terms; those with coefficients of landmarks, which are
 # often huge and of both signs, in smaller ones.
 SUMMED_AT_ONCE, LANDMARKS_AT_ONCE = 256, 64
-# Rows from which on a matrix is worth its way to a device.
+# A matrix with fewer rows is computed on the host: moving it to a device would take longer.
 _WORTH_SENDING = 1024
-# Smallest squared pivot, of a unit diagonal, for which a factor without pivoting serves as well as one with it.
+# Smallest squared pivot, for a unit diagonal, at which a factor without pivoting is as accurate as one with it.
 _SAFE_PIVOT = 1e-7
 # A negative eigenvalue beyond this fraction of the largest is not a rounding error, even in single precision.
 _INDEFINITE = 1e-5
@@ -217,7 +217,9 @@ def raised_cholesky(matrix: Array, ridge: float) -> Array:
         if factor is not None:
             return factor
         ridge *= 10.0
-        check_range(copy_with_ridge(matrix, ridge))  # of finite numbers, definite where s is p times the largest of A
+        check_range(
+            copy_with_ridge(matrix, ridge)
+        )  # the loop ends: A + s I is definite for s = p times the largest of A
 
 
 def inverse_triangle_(triangle: Array) -> Array:

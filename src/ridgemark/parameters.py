@@ -51,7 +51,7 @@ class Parameterised:
         return hash((type(self).__name__, *map(_hashable, self.get_params(deep=False).values())))
 
     def __repr__(self) -> str:
-        optional = {name for name, one in inspect.signature(type(self)).parameters.items() if one.default is None}
+        optional = {p.name for p in inspect.signature(type(self)).parameters.values() if p.default is None}
         shown = {n: v for n, v in self.get_params(deep=False).items() if v is not None or n not in optional}
         arguments = ", ".join(f"{name}={_text(value)}" for name, value in shown.items())
         return f"{type(self).__name__}({arguments})"

@@ -67,7 +67,7 @@ def draw_with_replacement(weights: Floats, size: int, rng: np.random.Generator) 
 def draw_uniformly(count: int, size: int, rng: np.random.Generator) -> Draw:
     """Draw `size` different positions of `count`, all equally likely: what `draw_distinct` draws by equal weights.
 
-    Without its logarithms it takes half the time, which counts in a fit on a GPU.
+    It needs no logarithms and takes half the time, which matters in a fit on a GPU.
     """
     size = min(size, count)
     rings = rng.standard_exponential(count)
@@ -111,7 +111,7 @@ def draw_poisson(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
         drawn = rng.random(len(inclusion)) < inclusion
     missing = size - np.count_nonzero(drawn)
     if missing:
-        # How sums were rounded must not choose among weights that are equal but for it.
+        # Weights that differ only by rounding count as equal: rounding does not decide which one is taken.
         remaining = rounded(np.where(drawn, 0.0, probabilities))
         drawn[np.argpartition(remaining, -missing)[-missing:]] = True
     return Draw(np.flatnonzero(drawn), np.ones(size, dtype=np.intp), probabilities, size, inclusion)

@@ -120,7 +120,7 @@ def test_the_curvature_of_a_step_is_computed_once_for_all_its_products(monkeypat
 def test_a_worn_system_serves_the_last_step_and_the_second(monkeypatch):
     X, labels = labelled(1500, 4)
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
-    monkeypatch.setattr(Newton, "_worn", 0)  # a system is summed anew for every other step but the first
+    monkeypatch.setattr(Newton, "_most_spent", 0)  # a system is summed anew for every other step but the first
     systems, system = [], Newton.system
     monkeypatch.setattr(Newton, "system", lambda *given: systems.append(1) or system(*given))
     _, fit = solve(X, labels, np.ones(1500), 1e-6, 4)
@@ -134,7 +134,7 @@ def test_the_mean_curvature_alone_leads_to_the_minimum(monkeypatch, n_classes):
     _, expected = solve(X, labels, np.ones(1500), 1e-4, n_classes)
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
     monkeypatch.setattr(Newton, "whole", False)
-    monkeypatch.setattr(Newton, "_worn", np.inf)
+    monkeypatch.setattr(Newton, "_most_spent", np.inf)
     monkeypatch.setattr(Newton, "system", None)  # no other system is summed
     _, fit = solve(X, labels, np.ones(1500), 1e-4, n_classes)
     c = expected.solution.coefficients
@@ -213,7 +213,7 @@ def test_the_solution_at_another_ridge_is_found_to_first_order():
     newton, fit = solve(X, labels, np.ones(800), 1e-3, 2)
     for change, most in ((1.02, 1e-3), (1.2, 3e-2)):
         exact = newton.solve(change * 0.8, fit.solution).solution.coefficients
-        near = fit.towards(change * 0.8).coefficients
+        near = fit.extrapolated(change * 0.8).coefficients
         moved = np.abs(exact - fit.solution.coefficients).max()
         assert np.abs(near - exact).max() < most * moved + 1e-9 * np.abs(exact).max()
 

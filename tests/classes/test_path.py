@@ -210,7 +210,7 @@ def test_a_search_sums_one_system_for_each_ridge(monkeypatch):
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
     X, labels = labelled(300, 3)
     problem = Refits(X, labels, 1.0)
-    monkeypatch.setattr(Newton, "_worn", np.inf)
+    monkeypatch.setattr(Newton, "_most_spent", np.inf)
     systems, system = [], Newton.system
     monkeypatch.setattr(Newton, "system", lambda *given: systems.append(1) or system(*given))
     ridges = np.append(np.logspace(-1, -2, 5), 1e-6)
@@ -228,7 +228,7 @@ def test_a_solve_between_two_ridges_begins_with_the_better_one(monkeypatch):
     X, labels = labelled(300, 3)
     problem, ridges, begun = Refits(X, labels, 1.0), np.array([1.0, 0.1, 0.01]), []
     search = LossSearch(problem.newton, Ridges(ridges, 300 * ridges), problem.zero)
-    monkeypatch.setattr(NewtonFit, "towards", lambda fit, ridge: begun.append(fit) or fit.solution)
+    monkeypatch.setattr(NewtonFit, "extrapolated", lambda fit, ridge: begun.append(fit) or fit.solution)
     search.evaluate(0)
     search.evaluate(2)
     begun.clear()

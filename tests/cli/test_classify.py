@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ridgemark import NystromClassifier, load, open_rows
-from ridgemark.cli.measures import sample_of_classes
+from ridgemark.cli.classes import sample
 from tests.classes.problems import labelled
 
 OPTIONS = ["--kernel", "gaussian", "--bandwidth", "1", "--landmarks", "30"]
@@ -218,7 +218,7 @@ def test_effects_on_the_page_count_rows_as_often_as_they_are_there(repeats):
     X, labels = (np.repeat(values, np.resize(repeats, 80), axis=0) for values in labelled(80, 2))
     rows = open_rows(X, target=labels.astype(float))
     model = NystromClassifier("gaussian", bandwidth=1.0, ridge=1e-3, random_state=0).fit(rows)
-    found = [one["average"] for one in sample_of_classes(model, rows)["effects"]]
+    found = [one["average"] for one in sample(model, rows)["effects"]]
     assert found == pytest.approx(model.effects_summary(X).average[:, 0])
 
 

@@ -14,8 +14,7 @@ from sklearn.base import clone
 
 from ridgemark import NystromRidge, leverage_scores, load, open_rows
 from ridgemark.cli import output
-from ridgemark.cli.fit import fit_and_measure, fit_lines
-from ridgemark.cli.measures import repeated_rows, summary
+from ridgemark.cli.measures import fit_and_measure, kind_of, summary
 from ridgemark.report.fit_words import LEVELS
 from ridgemark.tuning import Tuner
 from tests.cli.conftest import ODD
@@ -107,7 +106,7 @@ def test_fit_says_how_the_kernel_was_tuned_and_which_columns_matter(folder):
     small = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=8, kernels=("gaussian", "laplacian"))
     model = NystromRidge(bandwidth=small, n_landmarks=60, random_state=0)
     run = fit_and_measure(model, source)
-    tuning, lines, record = model.tuning_, dict(fit_lines(model, run)), summary(model, run)
+    tuning, lines, record = model.tuning_, dict(kind_of(model).lines(model, run)), summary(model, run)
     names = " + ".join(part.kernel for part in tuning.parts)
     assert lines["kernel"] == f"{names}, {LEVELS[tuning.level]} (tuned)"
     assert record["kernel"].startswith(names)
@@ -125,7 +124,7 @@ def test_fit_says_how_the_kernel_was_tuned_and_which_columns_matter(folder):
 
 def test_fit_prints_quality_then_tuning_then_columns_then_distance_then_cost(folder, fitted):
     model, source = fitted
-    lines = fit_lines(model, fit_and_measure(clone(model), source))
+    lines = kind_of(model).lines(model, fit_and_measure(clone(model), source))
     order = ["explained", "error", "equal rows", "held out", "kernel", "lambda", "landmarks", "matters most"]
     order += ["intervals", "target", "exact", "cost"]
     assert [label for label, _ in lines] == order
@@ -138,17 +137,10 @@ def test_a_held_out_file_with_training_rows_is_warned_about(folder, ridgemark, t
     code, out, errors = ridgemark("fit", folder / "rows.csv", *options, "--test", tmp_path / "mixed.csv")
     assert (code, len(errors)) == (0, 1)
     assert "4 of the 154 rows of " in errors[0]
-    assert "4 of them are training rows" in out
+    assert "4 of them have the features of training rows" in out
     same = ("fit", folder / "rows.csv", *options, "--force", "--test", folder / "new.csv", "--json")
     code, out, errors = ridgemark(*same)
     assert (code, errors, json.loads(out)["held_out"]["repeated"]) == (0, [], 0)
-
-
-def test_rows_of_equal_features_and_other_targets_are_not_repeated():
-    X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.0, -1.0])
-    source = open_rows(X, target=y)
-    assert repeated_rows(source, open_rows(X, target=y + 0.5)) == 0
-    assert repeated_rows(source, open_rows(X[:1], target=y[:1])) == 1
 
 
 def test_decimal_commas_and_semicolons_give_the_same_model(folder, ridgemark, tmp_path):
@@ -503,13 +495,14 @@ def watched(monkeypatch):
     return stream
 
 
-def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
+def test_progress_shows_rows_and_remaining_time_on_a_terminal(monkeypatch):
     terminal = watched(monkeypatch)
     with output.progress() as tell:
         assert tell is not None
         for done in (100, 200, 50):
             tell("moments", done, 200)
-    assert "rows/s" in terminal.getvalue()
+    assert "moments, 50 of 200 rows" in terminal.getvalue()
+    assert re.search(r"[-\d]:[-\d]{2}:[-\d]{2}", terminal.getvalue())
 
 
 def test_tuning_counts_evaluations_on_a_terminal(monkeypatch):

@@ -110,7 +110,7 @@ def test_report_measures_the_error_on_test_rows(folder, ridgemark, tmp_path):
     code, _, errors = ridgemark(*arguments, folder / "rows.csv")
     assert (code, len(errors)) == (0, 1)
     assert "700 of the 700 rows" in errors[0]
-    assert "held out: 700 rows, 700 of them training rows too" in page.read_text()
+    assert "held out: 700 rows, 700 of them have the features of training rows" in page.read_text()
 
 
 def test_training_rows_in_a_test_file_are_estimated_from_a_sample_of_hashes():

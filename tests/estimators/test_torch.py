@@ -16,7 +16,7 @@ from ridgemark.passes.columns import Columns
 from ridgemark.rows import Block
 from ridgemark.rows.distinct import row_hashes
 from ridgemark.tuning import Tuner
-from ridgemark.tuning.criterion import Design, Sample, best_ridge, evaluate
+from ridgemark.tuning.criterion import Sample, SmallDesign, best_ridge, evaluate
 from tests.helpers import slowly
 
 torch = pytest.importorskip("torch")
@@ -435,7 +435,7 @@ def test_the_criterion_in_single_precision_agrees():
 def test_a_kernel_that_is_not_definite_is_refused_on_a_device():
     sample = Sample(X[:50], Y[:50, None], np.full(50, 0.02), 5, True, TorchBackend("cpu"))
     with pytest.raises(np.linalg.LinAlgError):
-        Design.of(sample, torch.ones(50, 5).double(), -torch.eye(5).double())
+        SmallDesign.of(sample, torch.ones(50, 5).double(), -torch.eye(5).double())
 
 
 FEW = {"rows": 200, "judging_rows": 100, "evaluations": 4, "kernels": ("gaussian", "matern32", "laplacian")}

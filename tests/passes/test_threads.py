@@ -35,7 +35,7 @@ class SlowRows(BaseRows):
         self.readers: set[str] = set()
         self.began = [threading.Event() for _ in range(N_BLOCKS)]
 
-    def _pieces(self, block_rows: int, first: int, stop: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, first: int, stop: int) -> Iterator[Block]:
         for start in range(first, stop, block_rows):
             self.readers.add(threading.current_thread().name)
             self.began[start // BLOCK_ROWS].set()

@@ -10,7 +10,7 @@ import pytest
 
 import ridgemark
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, open_rows
-from ridgemark.cli.fit import fit_and_measure
+from ridgemark.cli.measures import fit_and_measure
 from ridgemark.errors import ModelFileError, RidgemarkError
 from ridgemark.estimators.saving import load_model, save_model
 from ridgemark.persistence import OBJECTS, SCHEMA

@@ -3,13 +3,13 @@
 import re
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ridgemark import NystromClassifier, NystromRidge, open_rows
-from ridgemark.cli.fit import fit_and_measure
-from ridgemark.cli.measures import held_out
+from ridgemark.cli.measures import fit_and_measure, held_out
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
 
@@ -23,7 +23,7 @@ Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.normal(size=500)
 def measured():
     model = NystromRidge("gaussian", bandwidth=1.5, n_landmarks=100, random_state=0)
     run = fit_and_measure(model, open_rows(X[:300], Y[:300]))
-    run = replace(run, held_out=held_out(model, open_rows(X[300:], Y[300:]), "others"))
+    run = replace(run, held_out=held_out(model, open_rows(X[300:], Y[300:]), Path("others")))
     return model, run, fit_page(model, run, "1.0")
 
 
@@ -81,5 +81,6 @@ def test_coverage_is_shown_in_groups_of_the_prediction(measured):
     rows = run.held_out
     order = np.argsort(rows["predicted"][0], kind="stable")
     inside = (np.array(rows["lower"][0]) <= rows["observed"][0]) & (rows["observed"][0] <= np.array(rows["upper"][0]))
-    shares = ", ".join(f"{inside[group].mean():.0%}" for group in np.array_split(order, 5))
-    assert f"in 5 groups by the prediction: {shares}." in page
+    groups, predicted = np.array_split(order, 5), np.array(rows["predicted"][0])
+    points = [f"{inside[group].mean():.3g} at {np.median(predicted[group]):.3g}" for group in groups]
+    assert f"against predicted; share inside: {', '.join(points)}; asked: 90%: 0.9." in page

@@ -8,7 +8,7 @@ from html import escape
 import pytest
 
 from ridgemark.errors import MissingExtraError
-from ridgemark.report.plots import Chart, Series, draw, require_matplotlib
+from ridgemark.report.plots import Chart, Series, described, draw, require_matplotlib
 
 # Old releases of matplotlib use names that new releases of pyparsing have deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated - use:DeprecationWarning")
@@ -38,6 +38,17 @@ def matplotlib():
 
 def test_a_chart_is_the_same_text_every_time():
     assert draw(CHART, "a") == drawn(CHART, "a")
+
+
+def test_a_chart_is_described_by_points_lines_and_extents():
+    few, many = ((1.0, 2.0), (3.0, 0.5)), (tuple(range(30)), tuple(range(30, 0, -1)))
+    series = [Series("few", *few), Series("line", *many), Series("cloud", *many, kind="points")]
+    assert described(Chart("x", "y", series, [("zero", 0.0)])) == (
+        "Chart of y against x; few: 3 at 1, 0.5 at 2; line: from 30 at 0 to 1 at 29; cloud: 30 points from 1 to 30; "
+        "zero: 0."
+    )
+    bars = Series("share", (0.75, 0.25), range(2), kind="bars")
+    assert described(Chart("share", "", [bars], names=("a", "b"))) == "Chart of bars; share: a 0.75, b 0.25."
 
 
 def test_text_stays_text_and_is_escaped():

@@ -1,15 +1,16 @@
 """A fit in words: how good it is, what chose it, and only bounds that say something."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ridgemark import NystromRidge
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_figures import path_figure
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.fit_words import distance_words, explained, how_much, quality_lines, tuning_lines
+from ridgemark.report.number_page import path_figure
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))
@@ -100,7 +101,7 @@ def test_the_figure_of_lambdas_says_which_errors_are_of_a_sample(monkeypatch):
         (batches, "Errors are those of a sample of the rows."),
     ):
         path = model.ridge_path_
-        text = str(path_figure(path, [float(SMOOTH.std())]))
+        text = str(path_figure(SimpleNamespace(spread=[float(SMOOTH.std())]), path))
         assert f"leave-one-out chose {model.ridge_:.3g}. {words}" in text
         error = np.sqrt(path.loo_error[path.chosen[0], 0]) / SMOOTH.std()
-        assert f"{error:.3g} of the spread at the chosen lambda" in text
+        assert f"chosen: {error:.3g} at {model.ridge_:.3g}" in text

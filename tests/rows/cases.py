@@ -91,12 +91,26 @@ def _arrow_stream(folder: Path) -> Case:
     return Case(open_rows(folder / "t.arrow", **NAMED))
 
 
+def _reader() -> Any:
+    table = pytest.importorskip("pyarrow").table(columns())
+    return table.to_reader(max_chunksize=9)
+
+
+def _dataset(folder: Path) -> Case:
+    dataset = pytest.importorskip("pyarrow.dataset")
+    _parquet_folder(folder)
+    return Case(open_rows(dataset.dataset(folder, format="parquet"), **NAMED))
+
+
 CASES: dict[str, Callable[[Path], Case]] = {
     "array": lambda folder: Case(ArrayRows(FEATURES, TARGETS, WEIGHTS), named=False),
+    "array of integers": lambda folder: Case(open_rows(FEATURES.astype(int), TARGETS, weight=WEIGHTS), named=False),
+    "array by position": lambda folder: Case(open_rows(TABLE, **BY_POSITION), named=False),
+    "csr": lambda folder: Case(ArrayRows(sparse.csr_array(FEATURES), TARGETS, WEIGHTS), named=False),
     "float32": lambda folder: Case(open_rows(TABLE.astype("f4"), **BY_POSITION), np.float32, False),
     "float16": lambda folder: Case(open_rows(TABLE.astype("f2"), **BY_POSITION), np.float32, False),
     "fortran": lambda folder: Case(open_rows(np.asfortranarray(TABLE), **BY_POSITION), named=False),
-    "sparse": lambda folder: Case(ArrayRows(sparse.csc_matrix(FEATURES), TARGETS, WEIGHTS), named=False),
+    "sparse": lambda folder: Case(open_rows(sparse.csc_matrix(FEATURES), TARGETS, weight=WEIGHTS), named=False),
     "sparse by position": lambda folder: Case(open_rows(sparse.coo_array(TABLE), **BY_POSITION), named=False),
     "memory map": lambda folder: Case(open_rows(_mapped(folder, "f8"), **BY_POSITION), named=False),
     "big-endian map": lambda folder: Case(open_rows(_mapped(folder, ">f4"), **BY_POSITION), np.float32, False),
@@ -112,6 +126,8 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "parquet folder": _parquet_folder,
     "feather": _feather,
     "arrow stream": _arrow_stream,
+    "stream": lambda folder: Case(open_rows(_reader(), **NAMED)),
+    "dataset": _dataset,
     "arrow table": lambda folder: Case(open_rows(pytest.importorskip("pyarrow").table(columns()), **NAMED)),
     "pandas": lambda folder: Case(open_rows(pytest.importorskip("pandas").DataFrame(columns()), **NAMED)),
     "polars": lambda folder: Case(open_rows(pytest.importorskip("polars").DataFrame(columns()), **NAMED)),

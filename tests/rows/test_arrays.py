@@ -33,19 +33,19 @@ def with_cell(value: float) -> np.ndarray:
     order=st.sampled_from("CF"),
 )
 def test_every_numeric_type_keeps_its_values(array: np.ndarray, block_rows: int, order: Any) -> None:
-    rows = ArrayRows(np.asarray(array, order=order))
+    rows = open_rows(np.asarray(array, order=order))
     single = array.dtype.kind == "f" and array.dtype.itemsize < 8
     assert rows.dtype == (np.float32 if single else np.float64)
     assert np.array_equal(np.concatenate([block.features for block in rows.blocks(block_rows)]), array)
 
 
 def test_floats_in_memory_are_not_copied() -> None:
-    (block,) = ArrayRows(X).blocks(10)
+    (block,) = open_rows(X).blocks(10)
     assert np.shares_memory(block.features, X)
 
 
 def test_several_targets_are_columns_of_a_block() -> None:
-    rows = ArrayRows(X[:, :1], X[:, 1:])
+    rows = open_rows(X[:, :1], target=X[:, 1:])
     assert rows.n_targets == 2
     assert rows.take([3]).targets.tolist() == [[10.0, 11.0]]
 
@@ -64,10 +64,10 @@ def test_a_list_of_integers_is_positions_unless_there_is_one_for_each_row() -> N
 def test_sparse_rows_come_as_csr_and_leave_the_given_matrix_alone() -> None:
     doubled = sparse.coo_matrix(([1, 2, 5], ([0, 0, 1], [1, 1, 0])), shape=(3, 2)).tocsr()
     unsorted = sparse.csr_matrix(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 2))
-    assert next(ArrayRows(doubled).blocks(9)).features.toarray().tolist() == [[0, 3], [5, 0], [0, 0]]
-    assert next(ArrayRows(unsorted).blocks(9)).features.nnz == 1
+    assert next(open_rows(doubled).blocks(9)).features.toarray().tolist() == [[0, 3], [5, 0], [0, 0]]
+    assert next(open_rows(unsorted).blocks(9)).features.nnz == 1
     assert unsorted.nnz == 2
-    assert next(ArrayRows(doubled).blocks(9)).features.format == "csr"
+    assert next(open_rows(doubled).blocks(9)).features.format == "csr"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_one_dimension_is_refused_with_the_reshape_that_helps() -> None:
         assert "must be two-dimensional" in message
         assert "one dimension of length 3; use X.reshape(-1, 1)" in message
     with pytest.raises(DataError, match="reshape"):
-        ArrayRows(X[0])
+        open_rows(X[0], target=np.ones(3))
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), ()])
@@ -201,3 +201,14 @@ def test_a_memory_map_is_checked_when_read(tmp_path: Path) -> None:
         next(blocks)
     with pytest.raises(DataError, match="row 2, column 1"):
         open_rows(tmp_path / "x.npy").take([0, 2])
+
+
+def test_finite_numbers_in_memory_take_the_short_way_and_all_else_the_way_of_columns(tmp_path: Path) -> None:
+    mapped = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", float, X.shape)
+    target = np.arange(4)
+    for plain in (X, X.astype(np.float32), X.astype(int), X > 3, X[::2, ::-1].copy(), X[:, :2]):
+        assert isinstance(open_rows(plain, target=target[: len(plain)], weight=np.ones(len(plain))), ArrayRows)
+    for other in (with_cell(np.nan), X.astype(np.float16), np.asarray(mapped)[:], sparse.csr_array(X), X.tolist()):
+        assert not isinstance(open_rows(other, target=target), ArrayRows)
+    assert not isinstance(open_rows(X, target=target > 2), ArrayRows)  # labels
+    assert not isinstance(open_rows(X, target=2), ArrayRows)

@@ -170,10 +170,6 @@ def test_a_corrupted_parquet_file_is_refused_when_read() -> None:
     assert "'d.parquet' cannot be read as Parquet" in refusal("d.parquet")
 
 
-def test_a_stream_of_batches_can_be_read_only_once() -> None:
-    assert "a RecordBatchReader can be read only once" in refusal(pa.table({"x": [1.0]}).to_reader())
-
-
 def test_without_pyarrow_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     parquet(pa.table({"x": [1.0]}))
     monkeypatch.setitem(sys.modules, "pyarrow", None)

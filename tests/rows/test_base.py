@@ -20,7 +20,10 @@ class Ragged(BaseRows):
         self.feature_names = self.target_names = None
         self.ends = np.cumsum(sizes).tolist()
 
-    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        return self._regroup(self._pieces(), block_rows, start, stop)
+
+    def _pieces(self) -> Iterator[Block]:
         for first, last in zip([0, *self.ends], self.ends, strict=False):
             column = np.arange(first, last, dtype=float)
             yield Block(first, column[:, None], -column[:, None], column)

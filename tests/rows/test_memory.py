@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ridgemark.rows import RowSource, open_rows
-from ridgemark.rows.arrays import ArrayColumns
+from ridgemark.rows.columns import ArrayColumns
 
 MEBIBYTE = 2**20
 

@@ -40,9 +40,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     pieces = ScannedRows._pieces
 
-    def counted(self: Any, block_rows: int, start: int, stop: int) -> Any:
+    def counted(self: Any, start: int, stop: int) -> Any:
         counts.append(self._read_before is None)
-        return pieces(self, block_rows, start, stop)
+        return pieces(self, start, stop)
 
     monkeypatch.setattr(ScannedRows, "_pieces", counted)
     return counts

@@ -85,9 +85,9 @@ def schema(columns, **options):
 
 def encoded(columns, later=None, **options):
     """Return the features of rows, by name, with the schema of the first table."""
-    from ridgemark.tables import Encoder
+    from ridgemark.tables import SchemaEncoder
 
     found = schema(columns, **options)
-    source = open_rows(columns if later is None else later).encoded_by(Encoder(found))
+    source = open_rows(columns if later is None else later).encoded_by(SchemaEncoder(found))
     features = source.take(np.arange(source.n_rows)).features
     return dict(zip(found.encoded_names, features.T.tolist(), strict=True))

@@ -10,9 +10,9 @@ from scipy.spatial.distance import pdist
 
 from ridgemark.errors import ColumnWarning, DataError, ParameterError
 from ridgemark.rows import BaseRows, open_rows
-from ridgemark.rows.column import Column, number_column, text_column
+from ridgemark.rows.column import Cells, number_column, text_column
 from ridgemark.rows.places import Place
-from ridgemark.tables import Encoder, learn_schema
+from ridgemark.tables import SchemaEncoder, learn_schema
 from ridgemark.tables.dates import date_parts
 from ridgemark.tables.learning import Learner
 from ridgemark.tables.row_numbers import RowNumbers
@@ -89,7 +89,7 @@ def test_unseen_levels_and_gaps_are_refused_on_demand(unknown, missing):
     found = schema({"a": ["u", "v", None], "b": [1.0, 2.0, 3.0]}, unknown=unknown, missing=missing)
     rows = open_rows({"a": ["v", "u", "w" if unknown == "error" else None], "b": [1.0, 2.0, 3.0]})
     with pytest.raises(DataError, match=r"row 2, column 'a' of the dict of columns is ('w', a level|missing)"):
-        rows.encoded_by(Encoder(found)).take([0, 1, 2])
+        rows.encoded_by(SchemaEncoder(found)).take([0, 1, 2])
 
 
 def test_a_missing_number_is_the_median_and_marked():
@@ -203,7 +203,7 @@ def test_numbers_are_looked_at_for_leading_zeros_once(tmp_path, monkeypatch):
 
     (tmp_path / "t.csv").write_text("zip,b\n" + "02139,7\n10001,2\n" * 9)
     source, texts, read = open_rows(tmp_path / "t.csv"), CsvParser.texts, []
-    encoded = source.encoded_by(Encoder(learn_schema(source)))
+    encoded = source.encoded_by(SchemaEncoder(learn_schema(source)))
     monkeypatch.setattr(
         CsvParser, "texts", lambda parser, text, columns: read.extend(columns) or texts(parser, text, columns)
     )
@@ -393,7 +393,7 @@ class Blocks:
             numbers = np.array([float(cell or "nan") for cell in cells])
         except ValueError:
             return text
-        return text if position in self.encoder.texts else Column("number", numbers, typed=False)
+        return text if position in self.encoder.texts else Cells("number", numbers, typed=False)
 
 
 def test_a_source_without_types_is_asked_for_text_where_its_blocks_disagree():
@@ -401,7 +401,7 @@ def test_a_source_without_types_is_asked_for_text_where_its_blocks_disagree():
     found = quietly(learn_schema, source)
     assert source.asked == [frozenset(), frozenset({0})]
     assert found.encoded_names == ("a=01", "a=2", "a=x", "a missing", "b")
-    assert Encoder(found).texts == {0}
+    assert SchemaEncoder(found).texts == {0}
     source = Blocks(["01", "2"], ["3", ""])
     assert learn_schema(source).encoded_names == ("a", "a missing", "b")
     assert source.asked == [frozenset()]

@@ -52,7 +52,7 @@ class Backend:
     def from_host(self, values: Any, like: Array | None = None) -> Array:
         """Return a NumPy array as an array of the backend, in the precision of `like` where given.
 
-        An array of the backend's library is moved to its device, and returned unchanged where it is there.
+        An array of the backend's library is moved to its device, or returned unchanged if it is there already.
         """
         if not isinstance(values, np.ndarray):
             there = self.device is None or not self.holds(values)
@@ -72,14 +72,14 @@ class Backend:
         return ()
 
     def free_bytes(self) -> int:
-        """Return the memory of the device that new arrays can have."""
+        """Return the bytes of device memory that are free for new arrays."""
         raise NotImplementedError
 
     def release(self) -> None:
         """Give back memory that the library keeps for later."""
 
     def double(self, values: Array) -> Array:
-        """Return an array in float64, itself where it is."""
+        """Return an array in float64; an array in float64 is returned unchanged."""
         return self.xp.astype(values, self.xp.float64, copy=False)
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
@@ -95,7 +95,7 @@ class Backend:
         return self.xp.empty(shape, dtype=self.xp.float64 if like is None else like.dtype, device=self.device)
 
     def bits(self, values: Array) -> Array:
-        """Return the 64 bits of every float64 as an integer, signed where the library has no other."""
+        """Return the 64 bits of every float64 as an integer, signed if the library has no unsigned ones."""
         raise NotImplementedError
 
     def nonzero(self, mask: Array) -> tuple[Array, Array]:

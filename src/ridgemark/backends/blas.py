@@ -70,8 +70,8 @@ def _invert(triangle: Floats, inverse: Floats) -> None:
 
 def subtract_product_(values: Floats, left: Floats, right: Floats) -> Floats:
     """Overwrite values by `values - A B`, without an array for the product."""
-    multiply, dtypes = _GEMM.get(values.dtype), {one.dtype for one in (values, left, right)}
-    fitting = values.flags.writeable and len(dtypes) == 1 and all(_in_rows(one) for one in (values, left, right))
+    multiply, dtypes = _GEMM.get(values.dtype), {matrix.dtype for matrix in (values, left, right)}
+    fitting = values.flags.writeable and len(dtypes) == 1 and all(_in_rows(matrix) for matrix in (values, left, right))
     if multiply is None or not fitting:
         values -= left @ right
         return values
@@ -98,7 +98,7 @@ def _step(matrix: Floats) -> int:
 
 def _routines(module: Any, name: str, n_arguments: int) -> dict[np.dtype[Any], Callable[..., None]]:
     """Return the routines of this name for both precisions, which take pointers; none if integers are not C's int."""
-    api, found = ctypes.pythonapi, {}
+    api, routines = ctypes.pythonapi, {}
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -108,8 +108,8 @@ def _routines(module: Any, name: str, n_arguments: int) -> dict[np.dtype[Any], C
         if signature.count(b",") != n_arguments - 1 or b", int *" not in signature:
             return {}
         pointer = api.PyCapsule_GetPointer(capsule, signature)
-        found[np.dtype(dtype)] = _called(ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(pointer))
-    return found
+        routines[np.dtype(dtype)] = _called(ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(pointer))
+    return routines
 
 
 def _called(function: Callable[..., None]) -> Callable[..., None]:
@@ -117,7 +117,7 @@ def _called(function: Callable[..., None]) -> Callable[..., None]:
 
     def call(*arguments: Any) -> None:
         held = [_as_c(argument) for argument in arguments]
-        function(*(ctypes.addressof(one) if isinstance(one, ctypes._SimpleCData) else one for one in held))
+        function(*(ctypes.addressof(value) if isinstance(value, ctypes._SimpleCData) else value for value in held))
 
     return call
 

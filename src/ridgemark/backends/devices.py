@@ -52,10 +52,10 @@ def device_backend(device: Any) -> Backend:
         if device == "auto":
             return NUMPY
         raise MissingExtraError("torch", "torch", f"device={device!r}") from error
-    found = cuda_backend("cuda" if device == "auto" else device)
-    if found is None and device != "auto":
+    backend = cuda_backend("cuda" if device == "auto" else device)
+    if backend is None and device != "auto":
         raise ParameterError(f'device={device!r} needs a GPU that torch finds; use device="cpu" or "auto" here')
-    return found or NUMPY
+    return backend or NUMPY
 
 
 def moved(value: Any, backend: Backend) -> Any:
@@ -90,10 +90,10 @@ def on_host(value: Any, backend: Backend) -> Any:
 def _with_parts(value: Any, change: Callable[[Any], Any]) -> Any:
     """Return the value with `change` applied to all that is not a container of other values."""
     if isinstance(value, partial):
-        return partial(value.func, *(_with_parts(one, change) for one in value.args), **value.keywords)
+        return partial(value.func, *(_with_parts(part, change) for part in value.args), **value.keywords)
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
-        return type(value)(_with_parts(one, change) for one in value)
+        return type(value)(_with_parts(part, change) for part in value)
     if is_dataclass(value) and not isinstance(value, type | Backend):
-        named = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+        named = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
         return replace(value, **{name: _with_parts(part, change) for name, part in named.items()})
     return change(value)

@@ -14,7 +14,7 @@ from typing import Any
 
 import threadpoolctl
 
-_LARGE = 800  # rows of a matrix above which threads gain more than they wait for each other
+_LARGE = 800  # rows of a matrix above which several BLAS threads save time
 
 
 def worker_threads() -> int:

@@ -55,7 +55,7 @@ class TorchBackend(Backend):
         if self.device.type == "cpu" or values.nbytes <= _SMALL:
             return values.cpu().numpy()
         values = values.contiguous()
-        # Memory that is used for the first time costs more than the copy, and less in several threads.
+        # The first use of new memory takes longer than the copy; several threads share that time.
         host = np.empty(values.shape, dtype=torch.empty(0, dtype=values.dtype).numpy().dtype)
         step = max(1, _PIECE * len(values) // values.nbytes)
         with ThreadPoolExecutor(_COPYING) as pool:
@@ -174,8 +174,8 @@ def _copy_rows(values: Array, host: NDArray[Any], first: int, last: int) -> None
 def cuda_backend(device: str) -> TorchBackend | None:
     """Return the backend of a GPU, such as "cuda" or "cuda:1"; None where torch finds none of this name."""
     try:
-        found = torch.device(device)
+        requested = torch.device(device)
     except RuntimeError:
         return None
-    there = torch.cuda.is_available() and (found.index or 0) < torch.cuda.device_count()
-    return TorchBackend(found) if there else None
+    there = torch.cuda.is_available() and (requested.index or 0) < torch.cuda.device_count()
+    return TorchBackend(requested) if there else None

@@ -20,13 +20,13 @@ from ridgemark.sampling import draw_sequence
 from ridgemark.solvers import LandmarkFit
 from ridgemark.solvers.rounding import landmark_rounding
 
-_UNRELIABLE = 0.1  # features whose square may have a larger relative rounding error are left out of v_L
+_LARGEST_ERROR = 0.1  # v_L uses a feature only if the relative rounding error of its square is at most this
 
 KERNEL_ENTRIES = 4_000_000_000
 """Default limit on the kernel entries of an audit: about a minute; all of K up to 89,000 rows."""
 _MOST_ROWS = 300  # rows optimised in addition to the landmarks: more hardly change the bound
 _SHARE = 0.1  # and at most this share of all rows
-_LOST = float(np.finfo(np.float64).tiny)  # more than what sums of squares lose below the floating-point range
+_UNDERFLOW = float(np.finfo(np.float64).tiny)  # a sum of squares loses less than this to underflow
 
 
 def audit(
@@ -84,7 +84,7 @@ def audit(
 def _whole(rows: FittedRows, landmark_indices: Indices | None) -> tuple[Floats, dict[str, Any]]:
     total, scaled_ridge = rows.total_weight, rows.fit.scaled_ridge
     product, product_error, defect, inner, inner_rounding = whole_defect(rows)
-    lost = _LOST * (1.0 + scaled_ridge / total)
+    lost = _UNDERFLOW * (1.0 + scaled_ridge / total)
     gap = scaled_ridge * (np.maximum(inner, 0.0) + inner_rounding) / total + lost
     ascent = ascend(rows, product, defect, landmark_indices)
     shifted = 2.0 * (1.0 + np.abs(ascent.eta)) * ascent.xi_sum * mean_rounding(rows, product)
@@ -128,9 +128,10 @@ def mean_rounding(rows: FittedRows, product: Floats) -> Floats:
 
 
 def _by_energy(rows: FittedRows, defect: Floats, gap: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the bound by mixtures of v_L and h, the bound by v_L alone, and the rounding error of v_L, to be added.
+    """Return two bounds of `audit`, by the best mixture of v_L and h and by v_L alone, and the rounding error of v_L.
 
-    v_L is replaced by zero where that gives a smaller bound, as where the regression is mostly rounding error.
+    The caller adds the rounding error to both bounds. Where v = 0 gives a smaller bound than v_L, the results are those
+    of v = 0, without rounding error. That happens where the regression is mostly rounding error.
     """
     total, scaled_ridge, factor = rows.total_weight, rows.fit.scaled_ridge, rows.fit.factor
     cross, share = Cross(rows.passes, factor.cross_kernel), landmark_rounding(factor)
@@ -158,7 +159,7 @@ def _regression(fit: LandmarkFit, sums: Floats) -> Floats:
     """
     whitener = fit.factor.whitener
     coefficients = fit.inverse.solve(whitener.T @ sums)
-    coefficients[factor_rounding(fit.factor) > _UNRELIABLE] = 0.0
+    coefficients[factor_rounding(fit.factor) > _LARGEST_ERROR] = 0.0
     return whitener @ coefficients
 
 
@@ -201,7 +202,7 @@ def sampled(rows: FittedRows, size: int, rho: float, rng: np.random.Generator) -
     """
     fit, total = rows.fit, rows.total_weight
     from_sample, estimate, trace, unsolved = sampled_defect(rows, size, rho, rng)
-    rounding = 2.0 * rows.value_rounding + np.sqrt(_LOST * (1.0 + fit.scaled_ridge / total))
+    rounding = 2.0 * rows.value_rounding + np.sqrt(_UNDERFLOW * (1.0 + fit.scaled_ridge / total))
     rounding += np.sqrt(np.maximum((unsolved * (fit.moments.gram @ unsolved)).sum(axis=0), 0.0) / total)
     gap = rows.rms_residual * from_sample
     bound = np.minimum(
@@ -292,13 +293,13 @@ def ascend(rows: FittedRows, product: Floats, defect: Floats, landmark_indices: 
     gain, moved, eta, xi_sum, among_rounding = np.zeros((5, len(rows.offset)))
     ascent = Ascent(gain, moved, eta, np.zeros_like(rows.dual), xi_sum, among_rounding)
     present = np.flatnonzero(rows.weights)
-    known = np.empty(0, dtype=np.intp) if landmark_indices is None else landmark_indices
+    landmark_rows = np.empty(0, dtype=np.intp) if landmark_indices is None else landmark_indices
     count = min(_MOST_ROWS, math.ceil(_SHARE * len(present)))
     for t, scaled_ridge in enumerate(rows.fit.scaled_ridge):
         single = rows.weights * defect[:, t] ** 2 / (rows.diagonal + scaled_ridge)
         first = present[np.argsort(-single[present], kind="stable")[:count]]
         image = product[:, t] + rows.residual[:, t]
-        _improve(ascent, rows, t, image, defect[:, t], np.union1d(first, known))
+        _improve(ascent, rows, t, image, defect[:, t], np.union1d(first, landmark_rows))
     return ascent
 
 

@@ -15,7 +15,7 @@ from ridgemark.losses import Loss
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import CurvatureSystem, LandmarkFit
 
-_UNSOLVED = 1e-4  # share of the objective that a step on rows of the fit may promise to lower it by
+_UNSOLVED = 1e-4  # largest relative decrease of the objective that a step may promise on the rows of the fit
 _MOST_STEPS = 50  # that balance the constants
 
 
@@ -47,13 +47,13 @@ class ClassRows(FittedRows):
         super().__init__(passes, fit)
 
     def _residuals(self, targets: Floats) -> tuple[Floats, Floats]:
-        given = self.values + self.fit.intercept
+        log_odds = self.values + self.fit.intercept
         self.targets, self.shift = targets, np.zeros(targets.shape[1])
         if self.fit.fit_intercept:
-            self.shift = self._balance(given)
-        self.predictor = given + self.shift
+            self.shift = self._balance(log_odds)
+        self.predictor = log_odds + self.shift
         slopes = self.loss.slopes(targets, self.predictor)
-        change = slopes - self.loss.slopes(targets, given)
+        change = slopes - self.loss.slopes(targets, log_odds)
         self.moved = math.sqrt(float(self.weights @ (change**2).sum(axis=1)) / self.total_weight)
         return -slopes, np.zeros(targets.shape[1])
 
@@ -202,12 +202,12 @@ def _log_odds(rows: ClassRows, gap: float) -> dict[str, Any]:
     longest = float(np.sqrt((rows.diagonal[present] / rows.weights[present]).max()))
     constants = math.sqrt(n_classes * (n_classes**2 - 1) / 6) if rows.fit.fit_intercept else 0.0
     most, rounding = norm * longest * (1.0 + constants), rows.log_odds_rounding()
-    found = {"gap": gap, "log_odds_norm": norm, "log_odds": most + rounding}
+    bounds = {"gap": gap, "log_odds_norm": norm, "log_odds": most + rounding}
     if rows.loss.scalar:
         factor = most / -math.expm1(-most) if most > 0 else 1.0
         weighted = math.sqrt(gap / 2.0 * factor / rows.total_weight)
-        found["curvature_weighted"] = weighted * math.exp(rounding / 2) + rounding / 2 if rounding < 1 else math.inf
-    return found
+        bounds["curvature_weighted"] = weighted * math.exp(rounding / 2) + rounding / 2 if rounding < 1 else math.inf
+    return bounds
 
 
 def _issue(rows: ClassRows, bound: float, inputs: dict[str, Any]) -> Certificate:

@@ -181,15 +181,16 @@ class ValuesAndTargets(CrossTask):
         return workspace.backend.xp.concat([values, block.targets, errors[:, None]], axis=1)
 
 
-def best_mixture(part: Floats, one: Floats, other: Floats, overlap: float | Floats = 0.0) -> Floats:
-    """Return `((1 - t) p + sqrt((1 - t)^2 A + t^2 B + 2 t (1 - t) overlap))/2` at the best t in [0, 1] for overlap 0.
+def best_mixture(part: Floats, energy: Floats, gap: Floats, overlap: float | Floats = 0.0) -> Floats:
+    """Return `((1 - t) p + sqrt((1 - t)^2 E + t^2 G + 2 t (1 - t) overlap))/2`, E the energy and G the gap.
 
-    Without overlap it is at most `sqrt(B)/2` and `(p + sqrt(A))/2`. p^2 must not exceed A.
+    t in [0, 1] is the best for overlap 0, for which the result is at most `sqrt(G)/2` and `(p + sqrt(E))/2`. p^2 must
+    not exceed E.
     """
-    both = one + other
+    both = energy + gap
     spread = both * np.sqrt(np.maximum(both - part**2, 0.0))
-    share = np.divide(one, both, out=np.ones_like(both), where=both > 0)
-    share += np.divide(part * np.sqrt(one * other), spread, out=np.zeros_like(both), where=spread > 0)
+    share = np.divide(energy, both, out=np.ones_like(both), where=both > 0)
+    share += np.divide(part * np.sqrt(energy * gap), spread, out=np.zeros_like(both), where=spread > 0)
     t = np.clip(share, 0.0, 1.0)
-    square = (1 - t) ** 2 * one + t**2 * other + 2 * t * (1 - t) * overlap
+    square = (1 - t) ** 2 * energy + t**2 * gap + 2 * t * (1 - t) * overlap
     return ((1 - t) * part + np.sqrt(np.maximum(square, 0.0))) / 2

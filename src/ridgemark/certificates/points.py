@@ -55,7 +55,7 @@ def distance_at(
     kernel = fit.factor.cross_kernel.kernel
     if kernel.pairwise:
         raise ParameterError("distances at new points need k(x, x), which rows of a precomputed kernel do not hold")
-    given = indices is not None
+    are_landmarks = indices is not None
     if indices is None:
         present = np.flatnonzero(training.row_counts())
         most = min(fit.factor.cross_kernel.n_landmarks, len(present))
@@ -63,8 +63,8 @@ def distance_at(
     observed = training.take(indices)
     cross_kernel = kernel.bind(observed.features, observed.indices)
     among, weights = cross_kernel.symmetric_block(observed.features), row_weights(observed)
-    known = fit.factor.landmark_kernel
-    if given and not np.allclose(among, known, rtol=1e-6, atol=1e-6 * float(np.abs(known).max(initial=0.0))):
+    of_fit = fit.factor.landmark_kernel
+    if are_landmarks and not np.allclose(among, of_fit, rtol=1e-6, atol=1e-6 * float(np.abs(of_fit).max(initial=0.0))):
         raise DataError("these are not the rows the model was fitted on, or they are in another order")
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
     # Adding the rounding error of W to the noise only makes the bound larger.
@@ -99,8 +99,8 @@ class PointwiseDistance(CrossTask):
         cross, diagonal = cross_block(kernel, block, workspace), diagonal_block(kernel, block)
         variances = [_variance(cross, diagonal, factor, self.fit_intercept, backend) for factor in self.factors]
         share, predicted = (
-            sum_rounding(one.n_landmarks, at_once) + one.entry_error(block.features)
-            for one, at_once in ((kernel, SUMMED_AT_ONCE), (self.of_fit, LANDMARKS_AT_ONCE))
+            sum_rounding(cross_kernel.n_landmarks, at_once) + cross_kernel.entry_error(block.features)
+            for cross_kernel, at_once in ((kernel, SUMMED_AT_ONCE), (self.of_fit, LANDMARKS_AT_ONCE))
         )
         variance = xp.stack(variances, axis=1) + (share * diagonal)[:, None] * (2.0 + self.amplified)
         rounding = (predicted * xp.sqrt(diagonal))[:, None] * self.own_size + 4 * EPS * abs(self.intercept)

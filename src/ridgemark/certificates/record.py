@@ -148,7 +148,7 @@ def stated(
 ) -> Certificate:
     """Return the certificate of a claim; `implied` is the bound without any measurement, and what implies it."""
     (unmeasured, by), failure_probability = implied, inputs.get("failure_probability")
-    known = {
+    recorded = {
         "n_rows": fit.moments.n_rows,
         "n_landmarks": fit.factor.cross_kernel.n_landmarks,
         "fit": fingerprint(fit),
@@ -163,7 +163,7 @@ def stated(
         claim += f" This bound is not informative: {already}. {what_would_help(fit, kind)}"
     certainty: Certainty = "deterministic" if failure_probability is None else "probability"
     value = float(bound[0]) if len(bound) == 1 else bound
-    return Certificate(kind, claim, value, certainty, risk_factor, known, cost)
+    return Certificate(kind, claim, value, certainty, risk_factor, recorded, cost)
 
 
 def fingerprint(fit: LandmarkFit) -> list[float]:

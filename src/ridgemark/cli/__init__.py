@@ -15,7 +15,6 @@ from ridgemark.errors import RidgemarkError, RidgemarkWarning
 from ridgemark.interrupts import INTERRUPTED, ending_at_once
 
 COMMANDS = {
-    "bench": "Time a fit, or compare the accuracy of the defaults with peers.",
     "certify": "Bound how far a model is from exact.",
     "demo": "Run a small example and write a page about it.",
     "effects": "Say what each column does to the predictions.",
@@ -51,8 +50,8 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        known = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
-        return known + click.Command.shell_complete(self, ctx, incomplete)
+        names = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -92,7 +91,7 @@ def main() -> None:
 
 def _with_notes(message: str, error: BaseException) -> str:
     """Return a message followed by the notes of its error and of that error's cause."""
-    notes = [note for one in (error, error.__cause__) for note in getattr(one, "__notes__", ())]
+    notes = [note for source in (error, error.__cause__) for note in getattr(source, "__notes__", ())]
     return "; ".join([message, *notes])
 
 

@@ -17,8 +17,8 @@ from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.estimators.table_reader import encoded_source, warn_of_unseen
 from ridgemark.fitted import RunRecord
 from ridgemark.rows import BaseRows, RowSource, listed, open_rows, shown
-from ridgemark.rows.choice import AllBut
-from ridgemark.tables import Encoder, encoded_by_content, schema_of_numbers
+from ridgemark.rows.header import AllBut
+from ridgemark.tables import SchemaEncoder, encoded_by_content, schema_of_numbers
 
 Encoding = Callable[[RowSource], RowSource]
 
@@ -59,7 +59,7 @@ def open_to_fit(path: Path, options: Mapping[str, Any]) -> RowSource:
 
 def _features(source: Any, keys: Sequence[Key], role: str) -> Sequence[Key]:
     """Return columns of a file, counted in the file, by their names, or else by their positions among the features."""
-    positions, features = source.header.positions(keys, role), source.choice.features
+    positions, features = source.header.positions(keys, role), source.roles.features
     if others := [j for j in positions if j not in features]:
         name = source.header.names_of(others) or [f"column {others[0]}"]
         raise ParameterError(f"--{role} names {shown(name[0])}, which is not a feature; leave it out of --{role}")
@@ -68,9 +68,9 @@ def _features(source: Any, keys: Sequence[Key], role: str) -> Sequence[Key]:
 
 def csv_form(path: Path, options: Mapping[str, Any], run: RunRecord | None = None) -> dict[str, Any]:
     """Return delimiter, decimal mark and kind of labels of a CSV file, as the options or the record of a fit say."""
-    given = {name: options[name] for name in ("delimiter", "decimal", "labels") if options.get(name) is not None}
-    known = {} if run is None or not is_csv(path) else run.csv_form or {}
-    return {**known, **given}
+    of_fit = {} if run is None or not is_csv(path) else run.csv_form or {}
+    asked = {name: options[name] for name in ("delimiter", "decimal", "labels") if options.get(name) is not None}
+    return {**of_fit, **asked}
 
 
 class Columns(NamedTuple):
@@ -128,7 +128,7 @@ def open_to_predict(model: Any, run: RunRecord, path: Path, options: Mapping[str
     used = [k for k, field in enumerate(table.fields) if field.parts]
     source = open_data(path, None, [columns[k] for k in used], None, **csv_form(path, options, run))
     assert isinstance(source, BaseRows)
-    return source.encoded_by(Encoder(replace(table, fields=tuple(table.fields[k] for k in used))))
+    return source.encoded_by(SchemaEncoder(replace(table, fields=tuple(table.fields[k] for k in used))))
 
 
 def _known_columns(run: RunRecord, fitted: Columns, path: Path) -> Sequence[Key] | None:
@@ -166,7 +166,7 @@ def encoding_of(source: Any) -> Encoding:
         source.encoded_before = encoded_by_content(source)
         table = getattr(source.encoded_before.encoder, "schema", None)
     table = table or schema_of_numbers(source.feature_names, np.zeros(source.n_features))
-    return lambda rows: rows.encoded_by(Encoder(table))  # type: ignore[attr-defined]
+    return lambda rows: rows.encoded_by(SchemaEncoder(table))  # type: ignore[attr-defined]
 
 
 def _check_like(source: RowSource, fitted: Columns, path: Path) -> None:

@@ -1,6 +1,6 @@
 """`ridgemark effects`: what each column does to the predictions, on average over rows and at each row."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import load_model, open_to_predict
+from ridgemark.cli.measures import kind_of
 from ridgemark.cli.output import check_outputs, print_result, progress, table_form, write_table
 from ridgemark.estimators.table_reader import encoded_rows
 from ridgemark.rows import RowSource
@@ -33,18 +34,16 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
     """
     if output is not None:
         table_form(output)
-    check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
+    check_outputs([("--output", output)], [model, data], force, as_json)
     fitted, run = load_model(model, "effects_summary")
     source = open_to_predict(fitted, run, data, options)
     with progress() as tell:
         fitted.set_params(progress=tell)
         summary = fitted.effects_summary(source)
     fitted.set_params(progress=False)
-    targets: Sequence[Any] = run.target_names or range(summary.average.shape[1])
+    targets = kind_of(fitted).outputs(fitted, run.target_names)
     if run.target_names is not None and len(targets) > 1 and not summary.targets:
         summary = replace(summary, targets=tuple(run.target_names))
-    if hasattr(fitted, "classes_"):
-        targets = fitted.classes_.tolist()[-summary.average.shape[1] :]
     names = [" ".join([effect.name, *effect.levels[1:]]) for effect in summary.effects]
     header = names if len(targets) == 1 else [f"{name}_{target}" for target in targets for name in names]
     if output is not None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import load_model
-from ridgemark.cli.fit import fit_lines
-from ridgemark.cli.measures import summary
+from ridgemark.cli.measures import kind_of, summary
 from ridgemark.cli.output import print_result
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import interval_shortage, kernel_words, n_columns, used_names
@@ -25,14 +24,13 @@ def command(model: Path, as_json: bool) -> None:
     The leave-one-out error is known for every model that was solved directly, but after `partial_fit`.
     """
     fitted, run = load_model(model, "predict")
-    size, names = model.stat().st_size, used_names(fitted)
+    kind, size, names = kind_of(fitted), model.stat().st_size, used_names(fitted)
     columns = f"{n_columns(fitted)}, without names" if names is None else f"{len(names)}: {listed(names)}"
-    classes = hasattr(fitted, "classes_")
-    known = hasattr(fitted, "calibration_") and (classes or fitted._model.sums is not None)
+    has_intervals = kind.has_intervals(fitted)
     lines = [
         ("model", _what(fitted, run)),
-        *((label, value) for label, value in fit_lines(fitted, run) if label not in ("cost", "intervals")),
-        ("sets of labels" if classes else "intervals", interval_shortage(fitted) or ("yes" if known else "no")),
+        *((label, value) for label, value in kind.lines(fitted, run) if label not in ("cost", kind.INTERVALS)),
+        (kind.INTERVALS, interval_shortage(fitted) or ("yes" if has_intervals else "no")),
         ("columns", columns),
         ("size", f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"),
     ]
@@ -41,12 +39,7 @@ def command(model: Path, as_json: bool) -> None:
     else:
         ridges = np.atleast_1d(fitted.ridge_).tolist()
         record = {"n_features": n_columns(fitted), "kernel": kernel_words(fitted), "ridge": ridges}
-    about = {
-        "estimator": type(fitted).__name__,
-        "feature_names": names,
-        "intervals": known,
-        "bytes": size,
-    }
+    about = {"estimator": type(fitted).__name__, "feature_names": names, "intervals": has_intervals, "bytes": size}
     print_result(as_json, record | about, lines)
 
 
@@ -56,8 +49,7 @@ def _what(fitted: Any, run: RunRecord) -> str:
     n_rows = run.n_rows or (None if certificate is None else certificate.inputs["n_rows"])
     parts = [type(fitted).__name__]
     parts += [] if n_rows is None else [f"fitted to {n_rows:,} rows" + (f" of {shown(run.data)}" if run.data else "")]
-    names = run.target_names or []
-    if names and hasattr(fitted, "classes_"):  # one for each class
-        names = [names[0].removesuffix(f"={fitted.classes_.tolist()[0]}")]
+    # Classes have a name for each of their functions, such as y=red.
+    names = run.target_names if run.target is None else [key for key in run.target if isinstance(key, str)]
     parts += [f"target {listed(names)}"] if names else []
     return ", ".join(parts)

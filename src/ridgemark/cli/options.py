@@ -20,6 +20,8 @@ from ridgemark.tuning import LEVELS
 Command = Callable[..., Any]
 Key = str | int
 
+AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
+
 
 def key(text: str) -> Key:
     """Return a column key: digits are a position (-1 is the last) unless a column has that name."""
@@ -80,7 +82,7 @@ class _DataPath(click.Path):
             shutil.copyfileobj(sys.stdin.buffer, file)
         with copy.open("rb") as file:
             start = file.read(6)
-        ending = next((one for magic, one in _FORMATS.items() if start.startswith(magic)), ".csv")
+        ending = next((ending for magic, ending in _FORMATS.items() if start.startswith(magic)), ".csv")
         return copy.rename(copy.with_suffix(ending))
 
 
@@ -145,7 +147,7 @@ def device_option(default: str | None = None) -> Command:
 
 def together(*options: Command) -> Command:
     """Return several options as one decorator."""
-    return lambda command: reduce(lambda inner, one: one(inner), reversed(options), command)
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
 target_option = column_option(

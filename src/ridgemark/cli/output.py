@@ -1,12 +1,8 @@
 """What commands print and write: one JSON object, lines of text, a progress bar, and files.
 
-One set of rules for the files of all commands:
-
-- An output must be neither an input nor another output; files are compared, not names or links.
-- An existing file is replaced only with --force. A command that always writes one fixed file name replaces it.
-- For a link, its target is written and the link is kept. A pipe or a device is written to directly.
-- A file is written completely or not at all. A table is written as CSV, NPY or Parquet.
-- Text that a spreadsheet would read as a formula gets an apostrophe in CSV, and a line counts such cells.
+The rule for files: an output is made in a temporary file and moved into its place when it is complete. It must be no
+input and no other output, and replaces an existing file only with --force. Pipes and devices are not replaced; the
+complete output is copied into them. A link keeps pointing to its target, which is the file that is written.
 """
 
 import contextlib
@@ -19,14 +15,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 from ridgemark.errors import ParameterError
@@ -38,10 +35,10 @@ from ridgemark.rows.arrow_column import require_pyarrow
 from ridgemark.rows.places import shown
 
 Tell = Callable[[str, int, int], None]
-Named = Iterable[tuple[str, Path | None]]  # (option or argument, file)
 
 _STDOUT = 1  # the file descriptor, whatever sys.stdout is
 PERIOD = 30.0  # seconds between lines of progress where there is no terminal
+_WIDE = 100_000  # columns of an output that is not a terminal
 _ROWS = 65536  # rows of a table converted to Python numbers at once
 
 
@@ -53,10 +50,20 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 def print_lines(lines: Sequence[tuple[str, str | None]]) -> None:
     """Print labels and values in two columns, without values that are None."""
-    shown = [(what, value) for what, value in lines if value is not None]
-    width = max((len(what) for what, _ in shown), default=0)
-    for what, value in shown:
-        click.echo(f"{what:<{width}}  {value}")
+    table = Table.grid(padding=(0, 2))
+    for what, value in lines:
+        if value is not None:
+            table.add_row(Text(what, no_wrap=True), Text(value, overflow="fold"))
+    if table.rows:
+        print_table(table)
+
+
+def print_table(table: Table) -> None:
+    """Print a table, as wide as the terminal; elsewhere each row has one line."""
+    console = Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def print_result(
@@ -70,13 +77,6 @@ def print_result(
     for path in written:
         if path is not None and not is_stream(path):
             click.echo(str(path))
-
-
-def warn_of_repeats(repeated: int, n_rows: int, test: Path) -> None:
-    """Say how many test rows are training rows, if there are any."""
-    if repeated:
-        count = f"{repeated:,} of the {n_rows:,} rows of {shown(test)}"
-        click.echo(f"ridgemark: {count} are training rows too; expect a larger error on new rows", err=True)
 
 
 def table_form(path: Path) -> str:
@@ -143,17 +143,24 @@ _WRITERS: dict[str, Callable[[Path, Sequence[str], int, Iterable[Sequence[Any]]]
 }
 
 
-def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = False) -> None:
-    """Refuse outputs that cannot or must not be written, before any computation.
+def check_outputs(
+    outputs: Iterable[tuple[str, Path | None]], inputs: Iterable[Path | None], force: bool, as_json: bool = False
+) -> None:
+    """Refuse outputs, given with their options, that cannot or must not be written, before any computation.
 
     With `as_json` the standard output holds one JSON object and no other output. If an output file is the standard
     output, printed text goes to the error stream.
     """
-    given = [(name, path) for name, path in outputs if path is not None]
-    for _, path in given:
+    written: list[tuple[str, Path]] = []
+    for name, path in outputs:
+        if path is None:
+            continue
         _check_place(path)
-    check_apart(given, inputs)
-    for name, path in given:
+        check_apart(name, path, inputs)
+        if other := next((earlier for earlier in written if _same(path, earlier[1])), None):
+            raise ParameterError(
+                f"{name} {shown(path)} and {other[0]} {shown(other[1])} are the same file; give them different names"
+            )
         if not force and path.exists() and not is_stream(path):
             raise ParameterError(f"{shown(path)} exists already; give another name, or --force to replace it")
         if _is_stdout(path):
@@ -162,55 +169,23 @@ def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = Fa
                     f"{name} and --json would both write to the standard output; give {name} another name"
                 )
             click.get_current_context().with_resource(contextlib.redirect_stdout(sys.stderr))
+        written.append((name, path))
 
 
-def check_apart(outputs: Named, inputs: Named) -> None:
-    """Refuse an output that is the same file as an input or another output."""
-    read = {_identity(part): path for _, path in inputs if path is not None for part in _parts(path)}
-    written: dict[tuple[int | str, ...], str] = {}
-    for name, path in outputs:
-        if path is None:
-            continue
-        same = _identity(path)
-        if same in read:
+def check_apart(name: str, path: Path, inputs: Iterable[Path | None]) -> None:
+    """Refuse an output that is an input, or a data file of an input folder."""
+    for source in filter(None, inputs):
+        if any(_same(path, part) for part in (source, *source.glob("*.parquet"), *source.glob("*.npz"))):
             raise ParameterError(
-                f"{name} {shown(path)} is the input {shown(read[same])}, which would be lost; give another name"
+                f"{name} {shown(path)} is the input {shown(source)}, which would be lost; give another name"
             )
-        if same in written:
-            raise ParameterError(
-                f"{name} {shown(path)} and {written[same]} are the same file; give them different names"
-            )
-        written[same] = f"{name} {shown(path)}"
 
 
-def is_stream(path: Path) -> bool:
-    """Return whether a path is a pipe, a device or the standard output, which are written to and never replaced."""
-    try:
-        return not stat.S_ISREG(path.stat().st_mode) or _is_stdout(path)
-    except OSError:  # does not exist yet
-        return False
-
-
-@contextmanager
-def staged(path: Path, force: bool) -> Iterator[Path]:
-    """Yield a temporary file that is moved to `path` once complete; without `force`, `path` must not exist."""
-    if is_stream(path):
-        with tempfile.TemporaryDirectory(prefix="ridgemark-") as folder:
-            temporary = Path(folder) / "output"
-            yield temporary
-            with temporary.open("rb") as file, _open_stream(path) as stream:
-                shutil.copyfileobj(file, stream)
-        return
-    target = Path(os.path.realpath(path))
-    try:
-        with replacing(target, force) as temporary:
-            yield temporary
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-    except FileExistsError:
-        raise ParameterError(
-            f"{shown(path)} appeared while this command ran; give another name, or --force to replace it"
-        ) from None
+def _same(path: Path, other: Path) -> bool:
+    """Return whether two paths are one file, whatever their names and links."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _check_place(path: Path) -> None:
@@ -225,21 +200,9 @@ def _check_place(path: Path) -> None:
         raise ParameterError(f"{shown(path)} cannot be written; choose a place where you may write")
 
 
-def _identity(path: Path) -> tuple[int | str, ...]:
-    """Return an identity shared by all names of a file: its inode, or its folder's inode and its name if it is new."""
-    target = Path(os.path.realpath(path))
-    for known, rest in ((target, ()), (target.parent, (target.name,))):
-        try:
-            status = known.stat()
-        except OSError:
-            continue
-        return (status.st_dev, status.st_ino, *rest)
-    return (str(target),)
-
-
-def _parts(path: Path) -> list[Path]:
-    """Return an input and, if it is a folder, its Parquet files."""
-    return [path, *path.glob("*.parquet")] if path.is_dir() else [path]
+def is_stream(path: Path) -> bool:
+    """Return whether a path is a pipe, a device or the standard output, which are written to and never replaced."""
+    return path.exists() and (not path.is_file() or _is_stdout(path))
 
 
 def _is_stdout(path: Path) -> bool:
@@ -249,21 +212,28 @@ def _is_stdout(path: Path) -> bool:
         return False
 
 
-def _open_stream(path: Path) -> IO[bytes]:
-    # The standard output may be a file: reopened by name, it would be overwritten from its start.
-    return os.fdopen(os.dup(_STDOUT), "wb") if _is_stdout(path) else path.open("wb")
-
-
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        counted = _counted(task.description, int(task.completed), int(task.total or 0))
-        return Text(counted if task.description == "tuning" else f"{counted}, {task.speed or 0:,.0f} rows/s")
-
-
-def _counted(what: str, done: int, total: int) -> str:
-    if what == "tuning":  # counts evaluations; descents may end early
-        return f"{done:,} of at most {total:,}"
-    return f"{done:,} of {total:,} rows"
+@contextmanager
+def staged(path: Path, force: bool) -> Iterator[Path]:
+    """Yield a temporary file that is moved to `path` once complete; without `force`, `path` must not exist."""
+    if is_stream(path):
+        with tempfile.TemporaryDirectory(prefix="ridgemark-") as folder:
+            temporary = Path(folder) / "output"
+            yield temporary
+            # The standard output may be a file: reopened by name, it would be overwritten from its start.
+            stream = os.fdopen(os.dup(_STDOUT), "wb") if _is_stdout(path) else path.open("wb")
+            with temporary.open("rb") as file, stream:
+                shutil.copyfileobj(file, stream)
+        return
+    target = Path(os.path.realpath(path))
+    try:
+        with replacing(target, force) as temporary:
+            yield temporary
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+    except FileExistsError:
+        raise ParameterError(
+            f"{shown(path)} appeared while this command ran; give another name, or --force to replace it"
+        ) from None
 
 
 def terminal() -> Console | None:
@@ -274,35 +244,26 @@ def terminal() -> Console | None:
 
 @contextmanager
 def progress() -> Iterator[Tell]:
-    """Yield the progress callback `(what, rows_done, n_rows)`: a bar on a terminal, elsewhere a line now and then."""
-    console = terminal()
-    if console is None:
-        yield _telling_lines()
-        return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-        last = ("", 0)
+    """Yield the progress callback `(what, done, total)`: a bar on a terminal, elsewhere a line every half minute."""
+    console, last = terminal(), ("", 0)
+    begin = told = time.monotonic()
+    columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False)
+    with nullcontext() if console is None else Progress(*columns, console=console, transient=True) as bar:
+        task = None if bar is None else bar.add_task("reading", total=None)
 
         def tell(what: str, done: int, total: int) -> None:
-            nonlocal last
+            nonlocal last, told
+            # Tuning counts evaluations; descents may end early.
+            count = f"{done:,} of at most {total:,}" if what == "tuning" else f"{done:,} of {total:,} rows"
+            if bar is None or task is None:
+                now = time.monotonic()
+                if now >= told + PERIOD:
+                    told = now
+                    click.echo(f"{spoken(now - begin)}: {what}, {count}", err=True)
+                return
             if what != last[0] or done < last[1]:  # a new pass, with its own rate
-                bar.reset(task, description=what, total=total)
+                bar.reset(task, total=total)
             last = (what, done)
-            bar.update(task, completed=done)
+            bar.update(task, description=f"{what}, {count}", completed=done)
 
         yield tell
-
-
-def _telling_lines() -> Tell:
-    """Return a callback that writes a line to the error stream, a log perhaps, every half minute."""
-    begin = last = time.monotonic()
-
-    def tell(what: str, done: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now >= last + PERIOD:
-            last = now
-            click.echo(f"{spoken(now - begin)}: {what}, {_counted(what, done, total)}", err=True)
-
-    return tell

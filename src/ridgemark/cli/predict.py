@@ -1,6 +1,6 @@
 """`ridgemark predict`: write a table of predictions of a model for the rows of a file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +13,17 @@ from ridgemark.cli.kept import kept_columns
 from ridgemark.cli.output import Tell, check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.estimators.table_reader import encoded_rows, warn_of_unseen
-from ridgemark.losses import class_loss
 from ridgemark.passes import read_ahead
 from ridgemark.rows import RowSource, shown
 
 _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks give the same bits as all rows together
 _MOST_BLOCKS = 32
+_ENDS = ("lower", "upper")
 
 
 def _coverages(text: str) -> list[float]:
-    """Return shares between 0 and 1, separated by commas."""
-    shares = shared.numbers_or("a list of numbers")(text)
-    shares = shares if isinstance(shares, list) else [shares]
-    if not all(isinstance(share, float) and 0 < share < 1 for share in shares):
-        raise click.BadParameter(
-            f"{text!r} must be a number between 0 and 1, both excluded, or several such as 0.5,0.9"
-        )
-    if len(set(shares)) < len(shares):
-        raise click.BadParameter(f"{text!r} must name each number once")
-    return shares
+    """Return numbers separated by commas, each once."""
+    return list(dict.fromkeys(np.atleast_1d(shared.numbers_or("several such as 0.5,0.9")(text)).tolist()))
 
 
 @shared.command("predict", "model.ridgemark new.csv --output predictions.csv --coverage 0.9")
@@ -60,72 +52,68 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
     ignored, and need not be there.
     """
     coverages, std, proba, keep = (options[name] for name in ("coverages", "std", "proba", "keep"))
-    if table_form(output) == ".npy" and keep:
+    as_numbers = table_form(output) == ".npy"
+    if as_numbers and keep:
         raise ParameterError(f"{shown(output)} can hold only numbers; to keep columns, write .csv or .parquet")
-    check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
-    needed = [name for name, asked in (("predict_interval", coverages or std), ("predict_proba", proba)) if asked]
+    check_outputs([("--output", output)], [model, data], force, as_json)
+    needed = ["predict_interval"] * bool(coverages or std) + ["predict_proba"] * proba
     fitted, run = load_model(model, "predict", *needed, device=options["device"])
     if coverages and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
         raise ParameterError(
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
             "which keeps them"
         )
+    if as_numbers and proba and fitted.classes_.dtype.kind not in "iufb":
+        raise ParameterError(f"{shown(output)} can hold only numbers, and the labels are text; write .csv or .parquet")
     source = open_to_predict(fitted, run, data, options)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
-    n_targets = Columns.of(fitted).n_targets
-    names = (run.target_names or range(n_targets))[:n_targets]
-    several = [f"_{share:g}" for share in coverages or []] if len(coverages or []) > 1 else [""] * bool(coverages)
-    kinds = ["prediction", *["std"] * std, *(end + share for share in several for end in ("lower", "upper"))]
-    header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
-    if proba:
-        header += [f"probability_{label}" for label in fitted.classes_.tolist()]
-        if table_form(output) == ".npy" and fitted.classes_.dtype.kind not in "iufb":
-            raise ParameterError(
-                f"{shown(output)} can hold only numbers, and the labels are text; write .csv or .parquet"
-            )
     kept = {} if keep is None else kept_columns(data, keep, source, **csv_form(data, options, run))
+    header = _header(fitted, run.target_names, options)
     if twice := sorted({*kept} & {*header}):
         raise ParameterError(f"{shown(data)} has a column {shown(twice[0])} as the output has; leave it out of --keep")
     header = [*kept, *header]
     with progress() as tell:
-        parts = _parts(fitted, source, coverages, std, proba, tell, list(kept.values()))
+        parts = _parts(fitted, source, options, tell, list(kept.values()))
         write_table(output, force, header, source.n_rows, parts)
     warn_of_unseen(source)
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
+def _header(fitted: Any, target_names: Sequence[str] | None, options: Mapping[str, Any]) -> list[str]:
+    """Return the names of the columns: of each target all kinds, and the probabilities of the classes."""
+    coverages, n_targets = options["coverages"] or [], Columns.of(fitted).n_targets
+    shares = [f"_{share:g}" if len(coverages) > 1 else "" for share in coverages]
+    kinds = ["prediction", *["std"] * options["std"], *(f"{end}{share}" for share in shares for end in _ENDS)]
+    names = target_names or range(n_targets)
+    header = kinds if n_targets == 1 else [f"{kind}_{name}" for name in names for kind in kinds]
+    return header + [f"probability_{label}" for label in fitted.classes_.tolist()] if options["proba"] else header
+
+
 def _parts(
-    fitted: Any, source: RowSource, coverages: list[float] | None, std: bool, proba: bool, tell: Tell, kept: list[Any]
+    fitted: Any, source: RowSource, options: Mapping[str, Any], tell: Tell, kept: list[Any]
 ) -> Iterator[list[Any]]:
     """Predict the rows in parts, after the columns kept; the next part is read while the current one is predicted."""
     part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
     with read_ahead(source.blocks(part_rows)) as blocks:
         for block in blocks:
-            rows = encoded_rows(block.features)
             try:
-                if proba:
-                    found = _with_probabilities(fitted, rows)
-                else:
-                    found = fitted.predict(rows, return_std=True) if std else [fitted.predict(rows)]
-                columns = [_by_target(values) for values in found]
-                if coverages:
-                    ends = np.asarray(fitted.predict_interval(rows, coverages))
-                    columns += [_by_target(ends[:, end, k]) for k in range(len(coverages)) for end in (0, 1)]
+                columns = _predicted(fitted, encoded_rows(block.features), options)
             except NumericalError as error:
                 raise NumericalError(f"counted from row {block.start}: {error}") from error
             stop = block.start + block.n_rows
-            before = [column[block.start : stop] for column in kept]
-            widths = range(max(column.shape[1] for column in columns))
-            yield before + [column[:, k] for k in widths for column in columns if k < column.shape[1]]
+            yield [*(column[block.start : stop] for column in kept), *columns]
             tell("predictions", stop, source.n_rows)
 
 
-def _with_probabilities(fitted: Any, rows: Any) -> list[Any]:
-    """Return the labels, and the probabilities of the classes (n, K), of one evaluation of the functions."""
-    values = _by_target(fitted.decision_function(rows))
-    return [fitted._most_probable(values), np.exp(class_loss(len(fitted.classes_)).log_probabilities(values))]
-
-
-def _by_target(values: Any) -> Any:
-    return np.asarray(values).reshape(len(values), -1)
+def _predicted(fitted: Any, rows: Any, options: Mapping[str, Any]) -> list[Any]:
+    """Return the columns of some rows, in the order of the header."""
+    if options["proba"]:
+        p = fitted.predict_proba(rows)
+        return [fitted.classes_[p.argmax(axis=1)], *p.T]
+    kinds = fitted.predict(rows, return_std=True) if options["std"] else [fitted.predict(rows)]
+    kinds = [values.reshape(len(values), -1) for values in map(np.asarray, kinds)]
+    if options["coverages"]:
+        ends = np.asarray(fitted.predict_interval(rows, options["coverages"]))
+        kinds += [ends[:, end, k].reshape(len(ends), -1) for k in range(ends.shape[2]) for end in (0, 1)]
+    return [values[:, target] for target in range(kinds[0].shape[1]) for values in kinds]

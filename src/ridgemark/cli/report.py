@@ -10,8 +10,8 @@ import click
 from ridgemark import __version__
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_test
-from ridgemark.cli.measures import held_out, repeated_share
-from ridgemark.cli.output import check_outputs, print_result, staged, warn_of_repeats
+from ridgemark.cli.measures import held_out
+from ridgemark.cli.output import check_outputs, print_result, staged
 from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
@@ -30,14 +30,12 @@ def command(model: Path, output: Path, test: Path | None, force: bool, as_json: 
     The page fetches nothing and runs nothing. A model saved from Python does not know the name of its target: give
     it beside --test.
     """
-    check_outputs([("--output", output)], [("MODEL", model), ("--test", test)], force, as_json)
+    check_outputs([("--output", output)], [model, test], force, as_json)
     require_matplotlib()
     fitted, run = load_model(model, "diagnose")
     if test is not None:
         source = open_test(run, Columns.of(fitted), test, options, partial(encoded_source, fitted))
-        repeated = round(repeated_share(fitted, encoded_source(fitted, source)) * source.n_rows)
-        warn_of_repeats(repeated, source.n_rows, test)
-        run = replace(run, held_out=held_out(fitted, source, test.name) | {"repeated": repeated})
+        run = replace(run, held_out=held_out(fitted, source, test))
     write_page(fitted, run, output, force)
     print_result(as_json, {"page": str(output)}, [], output)
 

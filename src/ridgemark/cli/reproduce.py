@@ -1,8 +1,6 @@
 """`ridgemark reproduce`: the paper's experiments, as one page and its records."""
 
-import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,7 +10,7 @@ import click
 
 from ridgemark import __version__
 from ridgemark.cli import options as shared
-from ridgemark.cli.output import check_apart, staged, terminal
+from ridgemark.cli.output import check_apart, print_result, staged, terminal
 from ridgemark.errors import MissingExtraError
 from ridgemark.paper.claims import claims
 from ridgemark.paper.data import read_sets
@@ -58,9 +56,8 @@ def _check_folder(output: Path, data: Path | None, force: bool) -> None:
         what = "cannot be written; choose another folder" if output.is_dir() else "is a file; give a folder"
         raise click.BadParameter(f"{output} {what}", param_hint="--output")
     held = list(output.iterdir())
-    read = [] if data is None else [data, *data.glob("*.npz")]
     for path in (output, *held):
-        check_apart([("--output", path)], [("--data", one) for one in read])
+        check_apart("--output", path, [data])
     if held and not force and not is_reproduction(output):
         raise click.BadParameter(
             f"{output} holds other files; give a new folder, or --force to write into it", param_hint="--output"
@@ -69,20 +66,14 @@ def _check_folder(output: Path, data: Path | None, force: bool) -> None:
 
 @contextmanager
 def _staged(output: Path) -> Iterator[Path]:
-    """Yield a temporary folder next to the output; on success its files are moved into place."""
+    """Yield a temporary folder next to the output; on success its files are moved there, beside files that are kept."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
-    try:
-        yield folder
-        folder.chmod(0o755)  # mkdtemp made it private
-        if output.exists():  # other files there are kept
-            for path in folder.iterdir():
-                with staged(output / path.name, force=True) as temporary:
-                    path.replace(temporary)
-        else:
-            folder.rename(output)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as folder:
+        yield Path(folder)
+        output.mkdir(exist_ok=True)
+        for path in Path(folder).iterdir():
+            with staged(output / path.name, force=True) as temporary:
+                path.replace(temporary)
 
 
 def _write(run: Reproduction, folder: Path) -> str | None:
@@ -98,11 +89,8 @@ def _write(run: Reproduction, folder: Path) -> str | None:
 
 
 def _print(run: Reproduction, output: Path, page: str | None, as_json: bool) -> None:
-    found = claims(run)
-    written = str(output / (page or RECORDS))
-    if as_json:
-        click.echo(json.dumps({"claims": plain(found), "records": str(output / RECORDS), "page": page and written}))
-        return
-    for claim in found:
-        click.echo(f"{claim.same:>8}  {claim.place}: {claim.paper} | {claim.measured}")
-    click.echo(written)
+    results = claims(run)
+    records, written = str(output / RECORDS), output / (page or RECORDS)
+    lines = [(claim.same, f"{claim.place}: {claim.paper} | {claim.measured}") for claim in results]
+    record = {"claims": plain(results), "records": records, "page": page and str(written)}
+    print_result(as_json, record, lines, written)

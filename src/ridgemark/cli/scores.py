@@ -17,7 +17,7 @@ from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.functions import leverage_scores
 from ridgemark.rows import RowSource, shown
 
-_KNOWN_TO_MODELS = ("kernel", "bandwidth", "drop", "categorical", "numeric", "missing", "unknown")
+_OF_MODELS = ("kernel", "bandwidth", "drop", "categorical", "numeric", "missing", "unknown")
 
 
 @shared.command("scores", "rows.csv --target y --output scores.csv")
@@ -42,34 +42,34 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
     """
     if output is not None:
         table_form(output)
-    check_outputs([("--output", output)], [("DATA", data), ("--model", options["model"])], force, as_json)
+    check_outputs([("--output", output)], [data, options["model"]], force, as_json)
     with progress() as tell:
         told = {"random_state": seed, "progress": tell, "device": options["device"]}
         source, ridge, kernel, origin = _problem(data, options, told)
         how = {"method": "exact" if options["exact"] else "approximate", "refine": options["refine"]}
-        found = leverage_scores(source, ridge=ridge, n_landmarks=options["landmarks"], **kernel, **how, **told)
+        scores = leverage_scores(source, ridge=ridge, n_landmarks=options["landmarks"], **kernel, **how, **told)
     kept = getattr(source, "kept", None)
-    rows = np.arange(len(found.lower)) if kept is None else kept
+    rows = np.arange(len(scores.lower)) if kept is None else kept
     if output is not None:
-        write_table(output, force, ["row", "lower", "upper"], len(rows), [[rows, found.lower, found.upper]])
-    order = np.argsort(-found.upper, kind="stable")[:top]
+        write_table(output, force, ["row", "lower", "upper"], len(rows), [[rows, scores.lower, scores.upper]])
+    order = np.argsort(-scores.upper, kind="stable")[:top]
     record = {
-        "n_rows": len(found.lower),
+        "n_rows": len(scores.lower),
         "ridge": ridge,
-        "scaled_ridge": found.scaled_ridge,
-        "effective_dimension": list(found.effective_dimension),
-        "coherence": list(found.coherence),
-        "verdict": found.verdict(),
-        "top": [{"row": int(rows[k]), "lower": found.lower[k], "upper": found.upper[k]} for k in order],
+        "scaled_ridge": scores.scaled_ridge,
+        "effective_dimension": list(scores.effective_dimension),
+        "coherence": list(scores.coherence),
+        "verdict": scores.verdict(),
+        "top": [{"row": int(rows[k]), "lower": scores.lower[k], "upper": scores.upper[k]} for k in order],
         "output": None if output is None else str(output),
     }
     lines = [
-        ("rows", f"{len(found.lower):,}"),
+        ("rows", f"{len(scores.lower):,}"),
         ("lambda", f"{ridge:.3g} ({origin})"),
-        ("effective dimension", _between(*found.effective_dimension, ".4g")),
-        ("coherence", _between(*found.coherence, ".3g")),
-        ("verdict", found.verdict()),
-        *((f"row {rows[k]}", _between(found.lower[k], found.upper[k], ".4f")) for k in order),
+        ("effective dimension", _between(*scores.effective_dimension, ".4g")),
+        ("coherence", _between(*scores.coherence, ".3g")),
+        ("verdict", scores.verdict()),
+        *((f"row {rows[k]}", _between(scores.lower[k], scores.upper[k], ".4f")) for k in order),
     ]
     print_result(as_json, record, lines, output)
 
@@ -78,38 +78,36 @@ def _problem(
     data: Path, options: Mapping[str, Any], told: Mapping[str, Any]
 ) -> tuple[RowSource, float, dict[str, Any], str]:
     """Return the rows, lambda, kernel and bandwidth, and where lambda comes from."""
-    given: float | None = options["ridge"]
+    ridge = options["ridge"]
     if options["model"] is not None:
-        _refuse_what_the_model_knows(click.get_current_context())
+        _refuse_what_the_model_has(click.get_current_context())
         fitted, run = load_model(options["model"], "predict")
-        rows = open_like(run, Columns.of(fitted), data, options, with_target=False)
-        source = encoded_source(fitted, rows)
+        source = encoded_source(fitted, open_like(run, Columns.of(fitted), data, options, with_target=False))
         kernel, origin = {"kernel": fitted.kernel_}, f"of {shown(options['model'])}"
     else:
         source = open_to_fit(data, options)
         kernel, origin = {name: options[name] for name in ("kernel", "bandwidth")}, "by leave-one-out"
-        if given is None and source.n_targets == 0:
-            raise ParameterError(
-                "lambda is not known; give --ridge, a --model, or a --target to choose it by leave-one-out"
-            )
-        if given is None:
-            several = options["landmarks"] or "auto"
-            model: Any = NystromRidge(**kernel, n_landmarks=several, **told)
+        if ridge is None:
+            if source.n_targets == 0:
+                raise ParameterError(
+                    "lambda is not known; give --ridge, a --model, or a --target to choose it by leave-one-out"
+                )
+            model: Any = NystromRidge(**kernel, n_landmarks=options["landmarks"] or "auto", **told)
             fitted = model.fit(source)
             source = encoded_source(fitted, source)
-    if given is not None:
-        return source, given, kernel, "given"
+    if ridge is not None:
+        return source, ridge, kernel, "given"
     return source, float(np.min(fitted.ridge_)), kernel, origin
 
 
-def _refuse_what_the_model_knows(context: click.Context) -> None:
+def _refuse_what_the_model_has(context: click.Context) -> None:
     """Refuse options beside --model that would be ignored."""
-    for name in _KNOWN_TO_MODELS:
+    for name in _OF_MODELS:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name} cannot be given with --model, whose own is taken; leave one of them out")
 
 
 def _between(lower: float, upper: float, digits: str) -> str:
     """Return both bounds, or one number if they print alike."""
-    one, other = format(lower, digits), format(upper, digits)
-    return one if one == other else f"{one} to {other}"
+    ends = dict.fromkeys((format(lower, digits), format(upper, digits)))
+    return " to ".join(ends)

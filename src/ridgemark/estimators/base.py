@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -21,9 +22,10 @@ from ridgemark.kernels.given import check_square
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import BaseRows, RowSource, is_dask, open_rows, refuse_large_integers, text_labels, without_features
-from ridgemark.rows.arrays import as_array
+from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.cells import is_finite
-from ridgemark.rows.open import frame_columns, lazy_remedy
+from ridgemark.rows.columns import as_array
+from ridgemark.rows.open import frame_columns, is_stream, lazy_remedy, opened
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import as_objects, check_targets, is_records, refuse_series
 from ridgemark.tables import warn_of_row_numbers
@@ -100,7 +102,7 @@ class LandmarkEstimator(TableReader):
     n_kernel_evaluations_ = FittedName(lambda model: model.cost.n_kernel_evaluations)
     encoded_names_ = FittedName(lambda model: list(model.schema.encoded_names))
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of a kernel or selection as `kernel__bandwidth`; returns self."""
         refuse_foreign(params, self._get_param_names(), type(self).__name__)
         refuse_inner(params, self.get_params(deep=False))
@@ -146,16 +148,17 @@ class LandmarkEstimator(TableReader):
         return state
 
     @computing
-    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
         """Fit the model to rows and their targets.
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+        X : array, sparse matrix or DataFrame of shape (n, n_features), Arrow stream, or RowSource
             The rows; for all estimators but `ExactKernelRidge` also Dask collections. A RowSource has its own weights
             and targets (one target for a classifier).
-        y : array of shape (n,) or (n, n_targets)
-            The targets; of a classifier the labels, shape (n,): text, booleans or whole numbers.
+        y : array of shape (n,) or (n, n_targets), or str
+            The targets; of a classifier the labels, shape (n,): text, booleans or whole numbers. For an Arrow stream or
+            dataset y and sample_weight are the names of columns.
         sample_weight : array of shape (n,), optional
             Relative weights: a weight of 2 counts the row twice, a weight of zero leaves it out, and a factor on all
             weights changes nothing.
@@ -198,6 +201,10 @@ class LandmarkEstimator(TableReader):
 
     def _open_as_given(self, X, y, sample_weight, reset):
         """Return training rows as a RowSource of the user's columns, and the form of their targets."""
+        if (plain := self._plain(X, y, sample_weight, reset)) is not None:
+            single = bool(X.dtype == getattr(y, "dtype", None) == np.float32)
+            return plain, self._check_targets(Targets(plain.n_targets, np.ndim(y) == 1, single), reset)
+        X, y, sample_weight = opened(X, y, sample_weight)
         if is_records(X):
             target = None if y is None or not self._supervised else np.asarray(y)
             check_targets(y if self._supervised else None, "the target")
@@ -240,6 +247,17 @@ class LandmarkEstimator(TableReader):
             source = open_rows(X, target=y, weight=self._weights(sample_weight, X.shape[0]))
         single = bool(getattr(X, "dtype", source.dtype) == getattr(y, "dtype", None) == np.float32)
         return source, self._check_targets(Targets(source.n_targets, np.ndim(y) == 1, single), reset)
+
+    def _plain(self, X, y, sample_weight, reset):
+        """Return training rows of plain numbers, which are checked here alone; None for all others."""
+        if y is None and self._supervised:
+            return None
+        rows = plain_rows(X, y if self._supervised else None, sample_weight)
+        if rows is not None:
+            validate_data(self, X, skip_check_array=True, reset=reset)  # the number of columns
+            if reset:
+                self._check_square(X.shape)
+        return rows
 
     def _weights(self, sample_weight, n_rows):
         """Return the weights as floats, or say what was got."""
@@ -329,7 +347,10 @@ class LandmarkEstimator(TableReader):
 
     def _rows(self, X):
         """Return rows to be transformed or predicted as a RowSource with the features of the fit."""
-        X = open_rows(X) if is_records(X) else X
+        if (plain := plain_rows(X)) is not None:
+            validate_data(self, X, skip_check_array=True, reset=False)  # the number of columns
+            return self._encoded(plain, reset=False)
+        X = open_rows(X) if is_records(X) or is_stream(X) else X
         if isinstance(X, RowSource):
             if getattr(X, "encoder", None) is not None or getattr(X, "encoded", False):
                 return X
@@ -342,6 +363,7 @@ class LandmarkEstimator(TableReader):
 
     def _judged(self, X, y, sample_weight):
         """Return rows, targets and weights to compare predictions with; a RowSource brings its own."""
+        X, y, sample_weight = opened(X, y, sample_weight)
         if isinstance(X, RowSource) and y is None:
             if X.n_targets == 0:
                 raise DataError(

@@ -6,6 +6,7 @@ from ridgemark.errors import (
     ColumnScaleWarning,
     ColumnWarning,
     ConditioningWarning,
+    ConvergenceWarning,
     LandmarkCountWarning,
     RidgeEdgeWarning,
     warn_user,
@@ -65,6 +66,16 @@ def warn_of_edge(path):
             f"{path.smallest:.3g} to {path.largest:.3g}: {reason}; else give a wider list of ridges"
         )
         warn_user(msg, RidgeEdgeWarning)
+
+
+def warn_of_gradient(gradient):
+    """Say that the gradient solver ended short of its goal."""
+    if any(outcome != "converged" for outcome in gradient.outcomes):
+        msg = (
+            f"the gradient ended after {int(gradient.n_products.max())} products, its fitted values within "
+            f"{gradient.bound.max():.3g} (RMS) of the direct solution; take a larger ridge, or solver='direct'"
+        )
+        warn_user(msg, ConvergenceWarning)
 
 
 def warn_of_rounding(passes, fit, cross_kernel, dual_coef, intercept):

@@ -16,8 +16,8 @@ from ridgemark.losses import ClassLoss
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses
 from ridgemark.rows import RowSource, computed, is_dask, text_labels
-from ridgemark.rows.arrays import as_array
 from ridgemark.rows.cells import is_missing
+from ridgemark.rows.columns import as_array
 from ridgemark.rows.tables import check_no_gaps
 
 _LABELS = (str, bool, np.bool_, Integral, float, np.floating)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 import array_api_compat
 import numpy as np
@@ -20,6 +20,8 @@ _KINDS = {
     "cupy": "CuPy arrays",
     "array_api_strict": "arrays of array_api_strict",
 }
+P = ParamSpec("P")
+Result = TypeVar("Result")
 _kind: ContextVar[str | None] = ContextVar("kind", default=None)
 
 
@@ -28,7 +30,7 @@ def kind_of_rows() -> str:
     return _kind.get() or "numpy"
 
 
-def computing(method: Callable[..., Any]) -> Callable[..., Any]:
+def computing(method: Callable[P, Result]) -> Callable[P, Result]:
     """Return a method that computes on the estimator's device, and answers in arrays of the library of its rows.
 
     Tensors of rows are computed on their own device unless `device` names another. Arrays of other libraries, which are
@@ -51,7 +53,7 @@ def computing(method: Callable[..., Any]) -> Callable[..., Any]:
             answer = method(self, *args, **kwargs)
         return answer if given is NUMPY else _in_library(answer, given)
 
-    return run
+    return cast(Callable[P, Result], run)
 
 
 @contextmanager

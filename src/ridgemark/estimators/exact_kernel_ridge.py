@@ -1,6 +1,9 @@
 """Exact kernel ridge regression, reached from landmarks, as a scikit-learn regressor."""
 
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -136,13 +139,13 @@ class ExactKernelRidge(Regressor, LandmarkEstimator):
         """Take the parameters; they are checked by `fit`."""
 
     @lazy_on_dask
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
         return self._predictions(self._values(source), source)
 
-    def save(self, path, overwrite=True):
+    def save(self, path: str | PathLike[str], overwrite: bool = True) -> Path:
         """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""
         return save_model(self, path, overwrite)
 

@@ -1,16 +1,19 @@
 """Public names of a model fitted from landmarks, and how it is saved."""
 
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.effects import effects_of_columns, effects_of_table
+from ridgemark.effects import effects_of_columns, effects_of_table, feature_importances
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.saving import save_model
-from ridgemark.fitted import Choice, RowFacts
+from ridgemark.fitted import Choice, FittedModel, RowFacts, Solution
 from ridgemark.kernels import has_bandwidth
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Uniform, make_selection
@@ -23,6 +26,7 @@ _BEYOND = ", as a fit of Dask rows beyond memory_budget does; a model saved with
 class LandmarkModel(LandmarkEstimator):
     """What all models from landmarks have in common; its children say what the model of some rows is."""
 
+    _smaller_coefficients = "rescale the targets or choose a larger ridge"  # the remedy for coefficients beyond range
     kernel_ = FittedName(lambda model: model.choice.kernel)
     bandwidth_ = FittedName(lambda model: bandwidth_of(model.choice.kernel))
     metric_ = FittedName(lambda model: getattr(model.choice.kernel, "metric", None))
@@ -50,7 +54,7 @@ class LandmarkModel(LandmarkEstimator):
     calibration_ = FittedName(lambda model: model.calibrated, optional=True)
     waiting_share_ = FittedName(lambda model: model.cost.waiting_share if model.cost.seconds else None, optional=True)
 
-    def save(self, path, overwrite=True, sums="predict"):
+    def save(self, path: str | PathLike[str], overwrite: bool = True, sums: Any = "predict") -> Path:
         """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
 
         A loaded model gives the same predictions bit for bit.
@@ -89,9 +93,47 @@ class LandmarkModel(LandmarkEstimator):
             by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )
 
+    def _solution(self, solved, targets, certificate=None, tolerance=None):
+        """Return the coefficients and what chose them."""
+        fit, gradient = solved.fit, solved.gradient
+        solution = fit if gradient is None else gradient
+        check_coefficients(solution.dual_coef, solution.intercept, self._smaller_coefficients)
+        return Solution(
+            dual_coef=solution.dual_coef,
+            intercept=solution.intercept,
+            ridge=solved.ridges,
+            scaled_ridge=fit.scaled_ridge * fit.weight_unit,
+            effective_dimension=fit.effective_dimension,
+            path=solved.path,
+            ridge_per_target=bool(getattr(self, "ridge_per_target", False)) and not targets.flat,
+            solver="direct" if gradient is None else "gradient",
+            solver_bound=None if gradient is None else gradient.bound,
+            certificate=certificate,
+            tolerance=tolerance,
+        )
+
+    def _without_residuals(self, fit, form):
+        """Return the model of a fit, without residuals of rows left out."""
+        choice = self._choice(fit)
+        solution = self._solution(fit.solved, form.targets, fit.certificate, fit.tolerance)
+        return FittedModel(
+            schema=form,
+            choice=choice,
+            solution=solution,
+            rows=row_facts(fit),
+            sums=fit.solved.fit if fit.solved.gradient is None else None,
+            tuning=fit.kernel.tuning,
+            importances=feature_importances(
+                fit.rows.choosing, form.table, choice.kernel, choice.landmarks, solution.dual_coef
+            ),
+        )
+
     def _function(self):
         """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
-        model = self._model
+        return self._function_of(self._model)
+
+    @staticmethod
+    def _function_of(model):
         return model.choice.cross_kernel, model.solution.dual_coef, model.solution.intercept
 
     def _passes_of_fit(self, X, y, sample_weight):

@@ -1,8 +1,10 @@
 """Methods of rows that stay lazy on Dask collections."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -11,27 +13,29 @@ from ridgemark.fitted import FittedModel
 from ridgemark.rows import computed, is_dask, open_rows
 from ridgemark.rows.dask_lazy import lazy_rows
 
+P = ParamSpec("P")
+Result = TypeVar("Result")
 _PLAIN = {"predict", "predict_proba", "predict_log_proba", "decision_function"}  # need coefficients only
 
 
-def lazy_on_dask(method):
+def lazy_on_dask(method: Callable[P, Result]) -> Callable[P, Result]:
     """Return the method, which for a Dask collection gives Dask arrays: each partition is computed when it is needed.
 
     The model at the time of the call is used, whatever becomes of the estimator.
     """
-    method = computing(method)
+    compute: Callable[..., Any] = computing(method)
 
     @wraps(method)
-    def wrapped(self, *arguments, **options):
+    def wrapped(self: Any, *arguments: Any, **options: Any) -> Any:
         X, *more = arguments or (options.get("X"),)
         if not is_dask(X):
-            return method(self, *arguments, **options)
+            return compute(self, *arguments, **options)
         check_is_fitted(self)
         options.pop("X", None)
         name = method.__name__
         return lazy_rows(partial(_call, _light(self, name, more or options), name, more, options), X)
 
-    return wrapped
+    return cast(Callable[P, Result], wrapped)
 
 
 def at_once(rows, *values):

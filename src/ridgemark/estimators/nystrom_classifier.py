@@ -1,28 +1,31 @@
 """Kernel logistic regression from landmarks, as a scikit-learn classifier."""
 
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.certificates import audit_classes
-from ridgemark.diagnostics import diagnose_classes
-from ridgemark.effects import average_effects, effect_values, feature_importances
+from ridgemark.certificates import Certificate, audit_classes
+from ridgemark.diagnostics import ClassDiagnosis, diagnose_classes
+from ridgemark.effects import EffectsSummary, average_effects, effect_values
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, check_coefficients, in_range
+from ridgemark.estimators.base import FittedName, in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
-from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
+from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
-from ridgemark.fitted import FittedModel, Solution, Targets
+from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
 from ridgemark.fitting.squares import LeftOutClasses
 from ridgemark.losses import class_loss
 from ridgemark.rows import RowSource, share_in_common
 from ridgemark.rows.dask import label_rows
+from ridgemark.rows.open import opened
 from ridgemark.sampling import make_generator, separate_generator
 
 _RESCALE = "rescale the columns, or choose a larger ridge"
@@ -91,6 +94,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     (True, ['outside'])
     """
 
+    _smaller_coefficients = "choose a larger ridge"
     classes_ = FittedName(lambda model: model.classes.labels)
     calibration_ = FittedName(lambda model: model.classes.calibration)
 
@@ -117,24 +121,24 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """Take the parameters; they are checked by `fit`."""
 
     @lazy_on_dask
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the log-odds of the second class, shape (n,); of more than two classes the functions, shape (n, K)."""
         values = self._log_odds(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     @lazy_on_dask
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithms of `predict_proba`, exact where a probability is tiny."""
         values = self._log_odds(X)
         return class_loss(len(self.classes_)).log_probabilities(values)
 
     @lazy_on_dask
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probability of every class, shape (n, K), in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
     @lazy_on_dask
-    def predict(self, X):
+    def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of every row, shape (n,)."""
         return self._most_probable(self._log_odds(X))
 
@@ -143,7 +147,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return self.classes_[(values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)]
 
     @lazy_on_dask
-    def predict_set(self, X, coverage=0.9):
+    def predict_set(self, X: Any, coverage: Any = 0.9) -> NDArray[Any]:
         """Return conformal sets of labels, a boolean array of shape (n, K), in the order of `classes_`.
 
         A set holds the labels whose probability reaches a threshold. A share `coverage` of the calibration rows, each
@@ -162,7 +166,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return conformal_sets(self.predict_proba(X), self.calibration_, coverage)
 
     @computing
-    def calibrate(self, X, y=None, sample_weight=None):
+    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take the threshold of `predict_set` from these rows, which must have had no part in the fit.
 
         Where so many of them equal rows of the fit that they are not new, `calibration_.guaranteed` is false.
@@ -185,7 +189,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return self
 
     @computing
-    def certify(self, X, y=None, kind="audit", sample_weight=None):
+    def certify(self, X: Any, y: Any = None, kind: str = "audit", sample_weight: Any = None) -> Certificate:
         """Measure how far the fit is from exact kernel logistic regression on its rows.
 
         The bound is always true up to about 90,000 rows, by one product with the kernel matrix. For more rows it is
@@ -212,7 +216,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return audit_classes(passes, sums, loss, rng=rng, failure_probability=self.failure_probability)
 
     @computing
-    def diagnose(self, X, y=None, sample_weight=None):
+    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None) -> ClassDiagnosis:
         """Say which rows drive the fit: those far from others, and those whose label is unexpected.
 
         Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` them for a machine. At most 8,192
@@ -233,7 +237,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return diagnose_classes(passes, sums, loss, self.classes_, self._model.choice.indices)
 
     @lazy_on_dask
-    def effects(self, X):
+    def effects(self, X: Any) -> NDArray[Any]:
         """Return what each column does to the log-odds at each row, shape (n, d), or (n, d, K) for K > 2 classes.
 
         The effect is the derivative of `decision_function` with respect to the column; for a column of two values the
@@ -250,7 +254,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return values[:, :, 0] if values.shape[2] == 1 else values
 
     @computing
-    def effects_summary(self, X):
+    def effects_summary(self, X: Any) -> EffectsSummary:
         """Return the average effect of each column on the log-odds over rows, with quartiles; prints as a table.
 
         Averages are plain ones, without correction for the ridge and without standard errors; see `effects`.
@@ -272,8 +276,9 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return summary
 
     @computing
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
+        X, y, sample_weight = opened(X, y, sample_weight)
         rows, labels, weights = self._judged(X, y, sample_weight)
         if y is None and labels is not None:
             labels = labels_of(X, labels[:, 0])
@@ -291,27 +296,22 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """Return the model of the rows of these passes."""
         loss = class_loss(len(classes.values))
         fitted = fit(passes, recipe, make_generator(random_state), loss)
-        solved, choice, rows = fitted.solved, self._choice(fitted), row_facts(fitted)
-        solution = _solution(fitted)
-        form = self._form(passes.source, Targets(passes.source.n_targets, False, False))
-        importances = feature_importances(passes, form.table, choice.kernel, choice.landmarks, solution.dual_coef)
-        left_out = solved.left_out
+        solved, left_out = fitted.solved, fitted.solved.left_out
         assert isinstance(left_out, LeftOutClasses)
+        model = self._without_residuals(
+            fitted, self._form(passes.source, Targets(passes.source.n_targets, False, False))
+        )
         scores = scores_of(loss, left_out.predictors, left_out.rows, classes.weights, False)
-        classes = replace(classes, calibration=scores)
-        warn_of_scales(choice.kernel, passes)
+        warn_of_scales(model.choice.kernel, passes)
         warn_of_edge(solved.path)
         if not solved.converged:
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
             warn_user(msg, ConvergenceWarning)
-        return FittedModel(
-            *(form, choice, solution, rows, None, None, passes.cost),
-            *(solved.fit, fitted.kernel.tuning, importances),
-            classes=classes,
-        )
+        return replace(model, classes=replace(classes, calibration=scores), cost=passes.cost)
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
         """Return training rows with indicators of the classes as targets, and the classes."""
+        X, y, sample_weight = opened(X, y, sample_weight)
         known = None if reset else self._model.classes
         labels = None
         if not isinstance(X, RowSource) and y is not None:
@@ -348,19 +348,3 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         values = in_range(self._values(source), "the log-odds", _RESCALE)
         self._warn_of_unseen(source)
         return values
-
-
-def _solution(fitted):
-    """Return the coefficients and what chose them."""
-    solved, sums = fitted.solved, fitted.solved.fit
-    check_coefficients(sums.dual_coef, sums.intercept, "choose a larger ridge")
-    return Solution(
-        dual_coef=sums.dual_coef,
-        intercept=sums.intercept,
-        ridge=solved.ridges,
-        scaled_ridge=sums.scaled_ridge * sums.weight_unit,
-        path=solved.path,
-        effective_dimension=sums.effective_dimension,
-        certificate=fitted.certificate,
-        tolerance=fitted.tolerance,
-    )

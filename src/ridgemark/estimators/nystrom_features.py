@@ -1,5 +1,8 @@
 """Features whose inner products approximate a kernel, from landmarks, as a scikit-learn transformer."""
 
+from typing import Any, Self
+
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -94,7 +97,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     ):
         """Take the parameters; they are checked by `fit`."""
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Choose landmarks.
 
         Parameters
@@ -112,7 +115,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         return super().fit(X, None, sample_weight)
 
     @lazy_on_dask
-    def transform(self, X):
+    def transform(self, X: Any) -> NDArray[Any]:
         """Return the features of rows, shape (n, p), in single precision where the rows are.
 
         With `kernel="precomputed"` the rows are their kernel values with all training rows.

@@ -1,21 +1,26 @@
 """Kernel ridge regression from landmarks, as a scikit-learn regressor."""
 
 from dataclasses import replace
+from typing import Any, Self
 
 from ridgemark.effects import feature_importances
-from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
-from ridgemark.estimators.base import check_coefficients
+from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.calibration import draw_rows, noise_before, still_two_valued, with_calibration
-from ridgemark.estimators.cautions import warn_of_constant, warn_of_edge, warn_of_rounding, warn_of_scales
+from ridgemark.estimators.cautions import (
+    warn_of_constant,
+    warn_of_edge,
+    warn_of_gradient,
+    warn_of_rounding,
+    warn_of_scales,
+)
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
-from ridgemark.estimators.landmark_model import row_facts
 from ridgemark.estimators.regression_model import RegressionModel, Regressor
-from ridgemark.fitted import FittedModel, Solution
+from ridgemark.fitted import FittedModel
 from ridgemark.fitting import Sums, solve_squares
 from ridgemark.fitting.fit import fit
 from ridgemark.losses import loss_sums
-from ridgemark.passes import Cost, RowPasses
+from ridgemark.passes import RowPasses
 from ridgemark.path import keep_rows, leave_one_out
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.base import stack_rows
@@ -187,7 +192,7 @@ class NystromRidge(Regressor, RegressionModel):
         """Take the parameters; they are checked by `fit`."""
 
     @computing
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the fit, whose landmarks stay; the first call, without a fit before, chooses them from its rows.
 
         Moments of disjoint rows add, so any number of calls gives the coefficients that `fit` on all their rows gives
@@ -215,21 +220,17 @@ class NystromRidge(Regressor, RegressionModel):
         """Return the model of the rows of these passes; `may_grow` says whether further rows may be added."""
         fitted = fit(passes, recipe, make_generator(random_state))
         solved, choosing = fitted.solved, fitted.rows.choosing
-        choice, rows = self._choice(fitted), row_facts(fitted)
-        solution = self._solution(solved, form.targets)
-        if fitted.tolerance is not None:
-            solution = replace(solution, certificate=fitted.certificate, tolerance=fitted.tolerance)
+        model = self._without_residuals(fitted, form)
         if solved.left_out is not None or may_grow:
-            rows = replace(rows, sample=fitted.kept)
-        importances = feature_importances(choosing, form.table, choice.kernel, choice.landmarks, solution.dual_coef)
-        sums = solved.fit if solved.gradient is None else None
-        model = FittedModel(form, choice, solution, rows, None, None, Cost(), sums, fitted.kernel.tuning, importances)
+            model = replace(model, rows=replace(model.rows, sample=fitted.kept))
         model = self._with_residuals(model, fitted, random_state)
-        warn_of_scales(choice.kernel, passes)
+        if solved.gradient is not None:
+            warn_of_gradient(solved.gradient)
+        warn_of_scales(model.choice.kernel, passes)
         warn_of_constant(solved.fit, passes.source.target_names)
         if not may_grow and (solved.fit.centred.target_variance > 0).any():
             warn_of_edge(solved.path)
-        warn_of_rounding(choosing, solved.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+        warn_of_rounding(choosing, solved.fit, *self._function_of(model))
         return replace(model, cost=passes.cost)
 
     def _with_residuals(self, model, fitted, random_state):
@@ -263,14 +264,22 @@ class NystromRidge(Regressor, RegressionModel):
         total = Sums(sums.factor, _sums_with(known, passes, recipe), sums.fit_intercept, sums.target_origin)
         solved = solve_squares(passes, total, recipe, rows.sample, n_distinct=count_distinct(rows.hashes))
         solution = self._solution(solved, known.schema.targets)
-        warn_of_rounding(passes, solved.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         seen = _rows_seen(rows.sample, choice, passes)
         importances = feature_importances(seen, known.schema.table, choice.kernel, choice.landmarks, solution.dual_coef)
-        self._warn_of_unseen(source)
-        return FittedModel(
-            *(known.schema, choice, solution, rows, None, None, known.cost + passes.cost),
-            *(solved.fit, known.tuning, importances, noise_before(known)),
+        model = FittedModel(
+            schema=known.schema,
+            choice=choice,
+            solution=solution,
+            rows=rows,
+            cost=known.cost,
+            sums=solved.fit,
+            tuning=known.tuning,
+            importances=importances,
+            noise=noise_before(known),
         )
+        warn_of_rounding(passes, solved.fit, *self._function_of(model))
+        self._warn_of_unseen(source)
+        return replace(model, cost=known.cost + passes.cost)
 
     def _check_more_rows(self, known):
         """Refuse to add rows where their sums would not be those of the fit."""
@@ -284,36 +293,6 @@ class NystromRidge(Regressor, RegressionModel):
                 f"fit_intercept was {sums.fit_intercept} for the rows so far and is {self.fit_intercept} now; "
                 "partial_fit cannot change it, fit anew"
             )
-
-    def _solution(self, solved, targets):
-        """Return the coefficients and what chose them."""
-        fit, gradient = solved.fit, solved.gradient
-        dual_coef, intercept = (
-            (fit.dual_coef, fit.intercept) if gradient is None else (gradient.dual_coef, gradient.intercept)
-        )
-        check_coefficients(dual_coef, intercept)
-        if gradient is not None:
-            self._warn_of_gradient(gradient)
-        return Solution(
-            dual_coef=dual_coef,
-            intercept=intercept,
-            ridge=solved.ridges,
-            scaled_ridge=fit.scaled_ridge * fit.weight_unit,
-            ridge_per_target=bool(self.ridge_per_target) and not targets.flat,
-            path=solved.path,
-            solver="direct" if gradient is None else "gradient",
-            solver_bound=None if gradient is None else gradient.bound,
-            effective_dimension=fit.effective_dimension,
-        )
-
-    def _warn_of_gradient(self, gradient):
-        """Say that the gradient ended short of its goal."""
-        if any(outcome != "converged" for outcome in gradient.outcomes):
-            msg = (
-                f"the gradient ended after {int(gradient.n_products.max())} products, its fitted values within "
-                f"{gradient.bound.max():.3g} (RMS) of the direct solution; take a larger ridge, or solver='direct'"
-            )
-            warn_user(msg, ConvergenceWarning)
 
 
 def _sample(known, passes, recipe):

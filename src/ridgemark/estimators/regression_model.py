@@ -1,14 +1,16 @@
 """What is asked of a fit of numbers: predictions, intervals, how far it is from exact, effects, which rows drive it."""
 
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.certificates import certify, distance_at
-from ridgemark.diagnostics import diagnose
-from ridgemark.effects import effect_deviations, effect_values, summarise_effects
+from ridgemark.certificates import Certificate, certify, distance_at
+from ridgemark.diagnostics import Diagnosis, diagnose
+from ridgemark.effects import EffectsSummary, effect_deviations, effect_values, summarise_effects
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration
@@ -28,7 +30,7 @@ class Regressor(MultiOutputMixin, RegressorMixin):
     """scikit-learn's part of a regressor, to stand before a `LandmarkEstimator` among its bases."""
 
     @computing
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
         return super().score(*self._judged(X, y, sample_weight))
 
@@ -37,7 +39,7 @@ class RegressionModel(LandmarkModel):
     """What is asked of a fit of numbers."""
 
     @lazy_on_dask
-    def predict(self, X, return_std=False):
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the fitted function at new rows, shape (n,) or (n, n_targets).
 
         Parameters
@@ -61,7 +63,7 @@ class RegressionModel(LandmarkModel):
         return values, in_form(self._model, in_range(spread, "the standard deviation", _RESCALE))
 
     @lazy_on_dask
-    def predict_interval(self, X, coverage=0.9, adaptive=True):
+    def predict_interval(self, X: Any, coverage: Any = 0.9, adaptive: bool = True) -> NDArray[Any]:
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
 
         Intervals are computed from the leave-one-out residuals of at most 4,096 calibration rows, without a refit.
@@ -95,7 +97,7 @@ class RegressionModel(LandmarkModel):
         return in_form(self._model, ends if several else ends[:, :, 0])
 
     @computing
-    def calibrate(self, X, y=None, sample_weight=None):
+    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
 
         A fit with a given ridge has residuals of its calibration rows only, and a model after `partial_fit` has none.
@@ -118,7 +120,7 @@ class RegressionModel(LandmarkModel):
         return self
 
     @computing
-    def certify(self, X, y=None, kind="audit", sample_weight=None):
+    def certify(self, X: Any, y: Any = None, kind: str = "audit", sample_weight: Any = None) -> Certificate:
         """Measure how far the fit is from exact kernel ridge regression on its rows.
 
         Parameters
@@ -142,7 +144,9 @@ class RegressionModel(LandmarkModel):
         return certify(kind, passes, sums, landmarks, self.failure_probability, rng)
 
     @computing
-    def distance_to_exact(self, X, certificate, X_fit, y_fit=None, sample_weight=None):
+    def distance_to_exact(
+        self, X: Any, certificate: Certificate, X_fit: Any, y_fit: Any = None, sample_weight: Any = None
+    ) -> NDArray[Any]:
         """Bound the distance of predictions at new rows from those of exact kernel ridge regression.
 
         Parameters
@@ -167,7 +171,7 @@ class RegressionModel(LandmarkModel):
         return in_form(self._model, bounds)
 
     @lazy_on_dask
-    def effects(self, X=None, return_std=False):
+    def effects(self, X: Any = None, return_std: bool = False) -> Any:
         """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_targets).
 
         The effect is the derivative of the prediction with respect to the column, in units of y per unit of the column;
@@ -196,7 +200,7 @@ class RegressionModel(LandmarkModel):
         return values, in_form(self._model, in_range(errors, "the standard error", _RESCALE))
 
     @computing
-    def effects_summary(self, X=None):
+    def effects_summary(self, X: Any = None) -> EffectsSummary:
         """Return the average effect of each column over rows, with standard errors and quartiles; prints as a table.
 
         Averages are corrected for the bias of the ridge, and their standard errors hold for the population that the
@@ -218,7 +222,7 @@ class RegressionModel(LandmarkModel):
         return summary
 
     @np.errstate(over="ignore", invalid="ignore")
-    def diagnose(self):
+    def diagnose(self) -> Diagnosis:
         """Say what state the fit is in and which rows drive it.
 
         Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` all numbers for a machine.

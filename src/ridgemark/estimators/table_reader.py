@@ -10,7 +10,7 @@ from ridgemark.errors import ColumnWarning, ParameterError, warn_user
 from ridgemark.fitted import Form
 from ridgemark.kernels import make_kernel
 from ridgemark.rows import ArrayRows, BaseRows, RowSource, dense
-from ridgemark.tables import Encoder, Schema, encoded_by_content, schema_of_numbers
+from ridgemark.tables import Schema, SchemaEncoder, encoded_by_content, schema_of_numbers
 
 _of_numbers: WeakKeyDictionary[Form, Schema] = WeakKeyDictionary()  # schemas of fits to numbers, for later gaps
 
@@ -56,7 +56,7 @@ class TableReader(BaseEstimator):
             if form not in _of_numbers:
                 _of_numbers[form] = schema_of_numbers(form.feature_names, np.median(self._points(), axis=0))
             table = _of_numbers[form]
-        return source if table is None else source.encoded_by(Encoder(table))
+        return source if table is None else source.encoded_by(SchemaEncoder(table))
 
     def _categories_by_type(self):
         """Tell whether no list names the categorical columns; refuse what is neither a list nor a known word."""

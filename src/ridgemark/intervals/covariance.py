@@ -19,15 +19,15 @@ def noise_terms(fit: LandmarkFit, calibration: Calibration | None) -> tuple[Floa
     calibration rows the noise has the variance s2/w_i in every row.
     """
     if calibration is None:
-        known = np.sqrt(np.maximum(fit.solver.spectrum, 0.0))[:, None] * fit.solver.rotation.T
-        return known, np.broadcast_to(
-            np.sqrt(unit_variance(fit, fit.moments.n_rows)), (len(known), len(fit.scaled_ridge))
+        features = np.sqrt(np.maximum(fit.solver.spectrum, 0.0))[:, None] * fit.solver.rotation.T
+        return features, np.broadcast_to(
+            np.sqrt(unit_variance(fit, fit.moments.n_rows)), (len(features), len(fit.scaled_ridge))
         )
     centred, inverse = fit.centred, fit.inverse
-    known = fit.factor.features(calibration.rows).astype(np.float64) - centred.feature_mean
+    features = fit.factor.features(calibration.rows).astype(np.float64) - centred.feature_mean
     constant = 1.0 / centred.total_weight if fit.fit_intercept else 0.0
     weights = calibration.weights[:, None]
-    leverage = (known @ inverse.root) ** 2 @ inverse.factors + constant
-    kept = kept_share(leverage, (known**2).sum(axis=1)[:, None], weights, constant, fit.scaled_ridge)
+    leverage = (features @ inverse.root) ** 2 @ inverse.factors + constant
+    kept = kept_share(leverage, (features**2).sum(axis=1)[:, None], weights, constant, fit.scaled_ridge)
     alone = (calibration.residuals - leverage * calibration.shifts) / kept
-    return known, np.sqrt(centred.total_weight / weights.sum()) * weights * alone
+    return features, np.sqrt(centred.total_weight / weights.sum()) * weights * alone

@@ -55,7 +55,7 @@ class Spread(RidgeTask):
     variance: Floats  # (targets,): s2 of the noise of a row of unit weight
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        (found, _, squares), backend = self.coordinates(block, workspace), workspace.backend
-        backend.xp.square(found, out=found)
-        spread = outside(self, block, squares) + self.share_of_constant + found @ self.inverse.factors
+        (coordinates, _, squares), backend = self.coordinates(block, workspace), workspace.backend
+        backend.xp.square(coordinates, out=coordinates)
+        spread = outside(self, block, squares) + self.share_of_constant + coordinates @ self.inverse.factors
         return backend.xp.sqrt(self.variance * backend.at_least(spread, np.finfo(np.float64).tiny))

@@ -23,11 +23,11 @@ def jackknife_intervals(
     runs from a low quantile of these predictions minus |r_i| to a high quantile of these plus |r_i|, at
     each of the `levels` of `quantile_levels`. There is no refit, only one product with the calibration rows' features.
     """
-    known = fit.factor.features(calibration.rows).astype(np.float64) - fit.centred.feature_mean
+    features = fit.factor.features(calibration.rows).astype(np.float64) - fit.centred.feature_mean
     return passes.map(
         Jackknife(
             **ridge_form(fit),
-            known=fit.inverse.root.T @ known.T,
+            of_calibration=fit.inverse.root.T @ features.T,
             residuals=calibration.residuals,
             weights=calibration.weights,
             shifts=calibration.shifts,
@@ -40,7 +40,7 @@ class Jackknife(RidgeTask):
     """The ends of `jackknife_intervals`, shape (rows, 2, levels, targets)."""
 
     what: ClassVar[str] = "intervals"
-    known: Floats  # (rank, m): c(x) of the calibration rows
+    of_calibration: Floats  # (rank, m): c(x) of the calibration rows
     residuals: Floats  # (m, targets): of the calibration rows
     weights: Floats  # (m,)
     shifts: Floats  # (m, targets): `W_g r_g`, weight and mean residual of the rows equal to each
@@ -51,13 +51,13 @@ class Jackknife(RidgeTask):
         return self.kernel_entries + 4 * len(self.weights)
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        found, _, _ = self.coordinates(block, workspace)
+        coordinates, _, _ = self.coordinates(block, workspace)
         factors = self.inverse.factors
         ends = workspace.backend.empty((block.n_rows, 2, len(self.levels), len(self.target_mean)))
         for t, mean in enumerate(self.target_mean):
-            shrunk = found * factors[:, min(t, factors.shape[1] - 1)]
-            fitted = (found @ self.fits[:, t] + mean)[:, None]
-            without = fitted - (shrunk @ self.known + self.share_of_constant) * self.shifts[:, t]
+            shrunk = coordinates * factors[:, min(t, factors.shape[1] - 1)]
+            fitted = (coordinates @ self.fits[:, t] + mean)[:, None]
+            without = fitted - (shrunk @ self.of_calibration + self.share_of_constant) * self.shifts[:, t]
             size = abs(self.residuals[:, t])
             ends[:, 0, :, t] = -quantiles(size - without, self.weights, self.levels)
             ends[:, 1, :, t] = quantiles(size + without, self.weights, self.levels)

@@ -15,7 +15,7 @@ from ridgemark.path.left_out import kept_share
 from ridgemark.rows import ArrayRows, Block, RowGroups, group_rows
 from ridgemark.solvers import LandmarkFit, RidgeTask, SpectralSolver, ridge_form
 
-_FEATURES = 500  # the first ones: noise is smooth, and takes no more
+_FEATURES = 500  # the first ones: the noise is a smooth function, for which they are enough
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
 _SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
 _OUTLIER = 25.0  # squared standardised residuals count at most this
@@ -50,9 +50,9 @@ def constant_noise(fit: LandmarkFit) -> NoiseLevel:
 
     A row of mean weight has noise of this size, so that a factor on all weights changes nothing.
     """
-    shape, one = fit.solution.coefficients.shape, np.ones(len(fit.scaled_ridge))
+    shape, ones = fit.solution.coefficients.shape, np.ones(len(fit.scaled_ridge))
     variance = fit.moments.total_weight / fit.moments.n_rows * (not _pairwise(fit))
-    return NoiseLevel(RidgeSolution(np.zeros(shape), one), one, variance * one, True)
+    return NoiseLevel(RidgeSolution(np.zeros(shape), ones), ones, variance * ones, True)
 
 
 def noise_of_rows(
@@ -73,10 +73,10 @@ def noise_of_rows(
     weighted = weights[:, None] * (sizes - origin) * uneven
     more = fit.moments.total_weight / total  # sums over a sample are raised to those of all rows
     ridges, factor = _ridges(fit), fit.factor.leading(_FEATURES)
-    known = fit.moments.leading(factor.rank)
+    leading = fit.moments.leading(factor.rank)
     sums = replace(
-        known,
-        cross=(left_out.size_sums[: factor.rank] * (more / unit) - np.outer(known.feature_sum, origin)) * uneven,
+        leading,
+        cross=(left_out.size_sums[: factor.rank] * (more / unit) - np.outer(leading.feature_sum, origin)) * uneven,
         target_sum=more * weighted.sum(axis=0),
         target_square=more * (weighted * (sizes - origin)).sum(axis=0),
     )
@@ -88,11 +88,11 @@ def noise_of_rows(
     n_groups = round(more * count)  # among all rows of the fit
     sizes = sizes[sample]
     rows = RowPasses(ArrayRows(passes.take(sample).features, sizes, own), passes.memory_budget)
-    path, found = loo_path(rows, factor, solver, ridges, origin, True, n_groups, groups)
-    assert found is not None  # the rows are in memory
+    path, sizes_left_out = loo_path(rows, factor, solver, ridges, origin, True, n_groups, groups)
+    assert sizes_left_out is not None  # the rows are in memory
     passes.count_entries(rows.n_kernel_evaluations)
     floor = np.maximum(_LOWEST * quantiles(sizes.T, own, [0.5])[:, 0], np.finfo(float).eps)
-    level = np.maximum(sizes - found.residuals, floor)
+    level = np.maximum(sizes - sizes_left_out.residuals, floor)
     scale = unit * _scale(sizes / level, own)
     solution = solver.solution(ridges.scaled[path.chosen])
     coefficients = np.zeros((fit.factor.rank, len(scale)))
@@ -151,12 +151,12 @@ class Widths(RidgeTask):
     noise_mean: Floats  # (targets,)
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        (found, lengths, squares), backend = self.coordinates(block, workspace), workspace.backend
+        (coordinates, lengths, squares), backend = self.coordinates(block, workspace), workspace.backend
         values = backend.empty((block.n_rows, 4, len(self.scaled_ridge)))
-        values[:, 0] = found @ self.fits + self.target_mean
-        values[:, 1] = backend.at_least(found @ self.noise_fits + self.noise_mean, self.noise.floor)
-        backend.xp.square(found, out=found)
-        shared = found @ self.inverse.factors + self.share_of_constant
+        values[:, 0] = coordinates @ self.fits + self.target_mean
+        values[:, 1] = backend.at_least(coordinates @ self.noise_fits + self.noise_mean, self.noise.floor)
+        backend.xp.square(coordinates, out=coordinates)
+        shared = coordinates @ self.inverse.factors + self.share_of_constant
         spread = outside(self, block, squares)
         if block.along:
             weights = block.along[0][:, None]

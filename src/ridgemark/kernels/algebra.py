@@ -129,8 +129,7 @@ class Scaled(_Composed):
         self.factor = factor
 
     def _combine(self, values: Any) -> Any:
-        # A factor beyond the range of single precision gives values that are not finite; these are refused where
-        # the block is used.
+        # Beyond the range of single precision values become infinite; they are refused where the block is used.
         with np.errstate(over="ignore", invalid="ignore"):
             values *= positive(self.factor, "factor", "Scaled")
         return values

@@ -119,10 +119,10 @@ class Kernel(Parameterised, ABC):
         )
 
     def centred(self, origin: Floats) -> Kernel:
-        """Return a kernel that gives the same model beside an unpenalised intercept, with rows measured from here.
+        """Return a kernel that gives the same model where there is an unpenalised intercept, and rounds less.
 
-        Linear terms without an origin take this one; no other kernel can be moved without changing the model, or
-        needs to be.
+        A linear kernel without an origin takes this one. Other kernels return themselves: they do not depend on the
+        origin, or another origin would change the model.
         """
         return self
 

@@ -1,4 +1,4 @@
-"""A map of columns that a kernel applies to rows first: bounded outside a range, soft where tails are long."""
+"""A map of columns that a kernel applies to rows first: constant outside a range, bounded for long-tailed columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ridgemark.backends import Array, Flags, Floats, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.parameters import Parameterised
 
-_BEND = 4.0  # widths from the centre at which a soft column is halfway to its bound, in the square
+_BEND = 4.0  # widths from the centre at which the square of the curve is half the square of its bound
 _LIMIT = 2.0**30  # widths from the centre beyond which the curve is its bound to the last digit
 
 
@@ -56,7 +56,7 @@ class ColumnMap(Parameterised):
         xp = backend.xp
         with np.errstate(over="ignore"):
             arrays = (
-                None if one is None else backend.from_host(one, like=rows) for one in self._numbers(rows.shape[1])
+                None if array is None else backend.from_host(array, like=rows) for array in self._numbers(rows.shape[1])
             )
             low, high, centre, width = arrays
             inside = xp.where(rows < low, low, xp.where(rows > high, high, rows))

@@ -34,7 +34,7 @@ _NEAR = 1.0 / 16.0
 
 
 @dataclass(frozen=True)
-class Form:
+class DistanceForm:
     """How a kernel depends on distances r: what decides in which form they are computed, and how rounding acts.
 
     `k = profile(factor r^2)`, or `profile(factor r)` for sums of absolute differences.
@@ -42,7 +42,7 @@ class Form:
 
     power: int = 2  # 1 for sums of absolute differences
     factor: float = 1.0
-    few: float = FEW_FEATURES  # largest number of features for which distances are computed by differences
+    difference_limit: float = FEW_FEATURES  # with more features, distances are computed by a product
     far: float = FAR  # squared distance from which on k is zero
     singular: bool = False  # whether dk/dr^2 is unbounded near zero, so that small distances must be accurate
     steepest: float = 1.0  # the largest |dk/dr|; if infinite, `|k(r) - k(s)| <= |r - s|^growth[1]`
@@ -66,7 +66,7 @@ class PreparedLandmarks:
     from `centre` to `augmented` are for the faster forms and are None where these are not used.
     """
 
-    form: Form
+    form: DistanceForm
     width: Any
     unit: Any
     scale: Any
@@ -81,7 +81,9 @@ class PreparedLandmarks:
         return sparse.issparse(self.raw)
 
 
-def prepare_landmarks(landmarks: Any, bandwidth: Any, form: Form, backend: Backend, owner: str) -> PreparedLandmarks:
+def prepare_landmarks(
+    landmarks: Any, bandwidth: Any, form: DistanceForm, backend: Backend, owner: str
+) -> PreparedLandmarks:
     """Prepare landmarks for distances in units of the bandwidth; `owner` names the kernel in error messages."""
     is_sparse, n_features = sparse.issparse(landmarks), landmarks.shape[1]
     landmarks = landmarks.tocsr() if is_sparse else landmarks
@@ -89,12 +91,12 @@ def prepare_landmarks(landmarks: Any, bandwidth: Any, form: Form, backend: Backe
     width, unit, scale = _widths(bandwidths(bandwidth, n_features, owner), precision)
     per_feature = isinstance(width, np.ndarray)
     if per_feature and not is_sparse:
-        width, unit, scale = (backend.from_host(one, like=landmarks) for one in (width, unit, scale))
+        width, unit, scale = (backend.from_host(value, like=landmarks) for value in (width, unit, scale))
     prepared = {"form": form, "width": width, "unit": unit, "scale": scale, "raw": _divided(landmarks, unit)}
     if is_sparse:
         points = _divided(landmarks, width)
         return PreparedLandmarks(**prepared, points=points, augmented=points)
-    product = n_features > form.few
+    product = n_features > form.difference_limit
     if not (product or (per_feature and form.lipschitz)):
         return PreparedLandmarks(**prepared)
     centre = backend.median(landmarks)  # not the mean, which one far landmark moves away from all others
@@ -189,7 +191,7 @@ def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend,
     return xp.where(close, exactly + more, exactly)
 
 
-def _close(norms: Array, precision: np.dtype[Any], form: Form) -> Any:
+def _close(norms: Array, precision: np.dtype[Any], form: DistanceForm) -> Any:
     """Return for which rows, given their squared lengths, the faster forms are accurate enough."""
     return float(np.finfo(precision).eps) * norms <= _TOLERANCE[precision] * form.shortest**2
 

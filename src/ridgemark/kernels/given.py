@@ -65,10 +65,11 @@ class Custom(Kernel):
         return backend.from_host(self._evaluate(function, rows, landmarks))
 
     def _takes_pairs(self, rows: Any) -> bool:
-        """Tell whether the function is one of two single rows, by what it makes of one row repeated.
+        """Return whether the function takes two single rows, and not two blocks.
 
-        Given blocks whose numbers of rows differ from each other and from the number of features, it gives no block of
-        these numbers, but given the row twice it gives a number. What fails both ways is called with blocks.
+        It is called with two blocks whose numbers of rows differ from each other and from the number of features. A
+        function of blocks returns an array of that shape. If it does not, it is called with two single rows, for which
+        a function of single rows returns a number. A function that fails both ways is taken as one of blocks.
         """
         if getattr(rows, "ndim", 0) != 2 or not count_rows(rows):
             return False

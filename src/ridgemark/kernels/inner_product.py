@@ -162,8 +162,8 @@ class Cosine(_InnerProductKernel):
         x, z = self._map(rows, backend), self._map(landmarks, backend)
         length = backend.sqrt_(backend.squared_norms(rows))[:, None]
         inverse = backend.ratio(xp.ones_like(length), length)
-        towards = Term(inverse + backend.zeros((1, len(z))), xp.zeros_like(x), z)
-        return Gradient([towards, Term(-inverse * (x @ z.T), x, xp.zeros_like(z))])
+        first = Term(inverse + backend.zeros((1, len(z))), xp.zeros_like(x), z)
+        return Gradient([first, Term(-inverse * (x @ z.T), x, xp.zeros_like(z))])
 
     def _map(self, rows: Any, backend: Backend) -> Any:
         # The largest entry is divided out first, so that no square overflows.

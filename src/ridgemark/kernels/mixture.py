@@ -15,7 +15,7 @@ from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, count_rows, positive, unit_roundoff
 from ridgemark.kernels.columns import ColumnMap
-from ridgemark.kernels.distances import Form, PreparedLandmarks, distances, rounding_of_values
+from ridgemark.kernels.distances import DistanceForm, PreparedLandmarks, distances, rounding_of_values
 from ridgemark.kernels.gradient import Gradient
 from ridgemark.kernels.stationary import Matern, RadialKernel, prepare_in_metric
 from ridgemark.parameters import real_number
@@ -79,16 +79,16 @@ class Mixture(Kernel):
 
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
-        return self.metric is None and self.columns is None and all(one.accepts_sparse for _, one in self.parts())
+        return self.metric is None and self.columns is None and all(part.accepts_sparse for _, part in self.parts())
 
     def _dense_only(self) -> str:
-        # One of a single part may be the tuned form of that kernel, which the user gave by name.
+        # A mixture of one part may be the tuned form of a kernel that the user gave by name: the message names it.
         dense = (part._dense_only() for _, part in self.parts() if not part.accepts_sparse)
         return next(dense, "Mixture with a metric or a map of columns")
 
     @property
     def stays_on_host(self) -> bool:  # type: ignore[override]
-        return any(one.stays_on_host for _, one in self.parts())
+        return any(part.stays_on_host for _, part in self.parts())
 
     @property
     def constant_diagonal(self) -> float | None:  # type: ignore[override]
@@ -100,18 +100,18 @@ class Mixture(Kernel):
         return total
 
     def parts(self) -> list[tuple[float, Any]]:
-        """Return every part with its weight, the radial ones with their lengths alone; refuse what is not a mixture."""
-        radial, others, given = (_listed(getattr(self, name), name) for name in ("radial", "others", "weights"))
+        """Return every part with its weight, radial parts with their length as bandwidth; refuse invalid parameters."""
+        radial, others, weights = (_listed(getattr(self, name), name) for name in ("radial", "others", "weights"))
         kernels = [*radial, *others]
-        weights = [positive(one, "every one of weights", "Mixture") for one in given]
+        weights = [positive(weight, "every one of weights", "Mixture") for weight in weights]
         if len(weights) != len(kernels) or not kernels:
             raise ParameterError(
                 f"Mixture: weights must hold one number for each of its {len(kernels)} parts, of which there is at "
                 f"least one, got {len(weights)}"
             )
         for part in radial:
-            known = isinstance(part, RadialKernel) and part.metric is None
-            if not known or not 1.0 / _LONGEST <= real_number(part.bandwidth) <= _LONGEST:
+            is_radial = isinstance(part, RadialKernel) and part.metric is None
+            if not is_radial or not 1.0 / _LONGEST <= real_number(part.bandwidth) <= _LONGEST:
                 raise ParameterError(
                     "Mixture: radial must be a list of kernels of the distance with one number as bandwidth, such as "
                     f"Gaussian(2.0), from {1 / _LONGEST:g} to {_LONGEST:g} in units of the metric, which is that of "
@@ -137,7 +137,7 @@ class Mixture(Kernel):
         return rows if self.columns is None else self.columns.apply(rows)
 
     def centred(self, origin: Floats) -> Mixture:
-        """Return the kernel with other parts measured from the map of this origin, where they have none."""
+        """Return the kernel whose linear parts, if they have no origin, are measured from the map of this one."""
         parts = self._other_parts
         mapped = self.mapped(origin[None])[0]
         others = [part.centred(mapped) for _, part in parts]
@@ -173,11 +173,11 @@ class Mixture(Kernel):
         return self.parts()[len(self.radial) :]
 
     @property
-    def _form(self) -> Form:
+    def _form(self) -> DistanceForm:
         """The form of the shared squared distance that suits all radial parts."""
         forms = [part._form for part in self.radial]
-        return Form(
-            few=max(form.few for form in forms),
+        return DistanceForm(
+            difference_limit=max(form.difference_limit for form in forms),
             far=max(form.far * float(part.bandwidth) ** 2 for form, part in zip(forms, self.radial, strict=True)),
             singular=any(form.singular for form in forms),
             steepest=max(form.steepest for form in forms),

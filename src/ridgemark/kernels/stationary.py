@@ -15,7 +15,7 @@ from ridgemark.kernels.distances import (
     FAR,
     FEW_FEATURES,
     FEW_IF_SINGULAR,
-    Form,
+    DistanceForm,
     PreparedLandmarks,
     distances,
     prepare_landmarks,
@@ -36,7 +36,7 @@ class StationaryKernel(Kernel):
 
     bandwidth: Any
     constant_diagonal = 1.0
-    _form = Form()
+    _form = DistanceForm()
 
     def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         return same_for_all(1.0, rows)
@@ -56,7 +56,7 @@ class StationaryKernel(Kernel):
 
 
 def prepare_in_metric(
-    landmarks: Any, bandwidth: Any, metric: Any, form: Form, backend: Backend, owner: str
+    landmarks: Any, bandwidth: Any, metric: Any, form: DistanceForm, backend: Backend, owner: str
 ) -> PreparedLandmarks:
     """Prepare landmarks for distances in units of the bandwidth, or by the metric P that replaces it."""
     if metric is None:
@@ -118,7 +118,7 @@ class RadialKernel(StationaryKernel):
         backend = backend_of(rows)
         centre = backend.median(landmarks)  # differences of columns far from zero keep their digits
         x, z, back = self._points(rows - centre, landmarks - centre)
-        prepared = prepare_landmarks(z, 1.0, Form(singular=True), backend, type(self).__name__)
+        prepared = prepare_landmarks(z, 1.0, DistanceForm(singular=True), backend, type(self).__name__)
         _, slope = self.value_and_derivative(distances(x, prepared, None, backend))
         return Gradient([Term(2.0 * slope, back(x), -back(z))])
 
@@ -149,7 +149,7 @@ class Laplacian(StationaryKernel):
     `Matern12`.
     """
 
-    _form = Form(power=1, factor=-1.0, few=math.inf)
+    _form = DistanceForm(power=1, factor=-1.0, difference_limit=math.inf)
 
     def __init__(self, bandwidth: Any = 1.0) -> None:
         self.bandwidth = bandwidth
@@ -183,7 +183,7 @@ class Gaussian(RadialKernel):
     0.1353
     """
 
-    _form = Form(factor=-0.5, steepest=0.61, growth=(0.5, 2.0))
+    _form = DistanceForm(factor=-0.5, steepest=0.61, growth=(0.5, 2.0))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         return backend.exp_(distances)
@@ -218,15 +218,14 @@ class PowerExponential(RadialKernel):
         self.exponent = exponent
 
     @property
-    def _form(self) -> Form:  # type: ignore[override]
+    def _form(self) -> DistanceForm:  # type: ignore[override]
         q = self._checked_exponent()
-        few = FEW_IF_SINGULAR if q < 2 else FEW_FEATURES
         # |dk/dr^2| <= (q/2) r^(q - 2). For r >= X/4 this times X^2 is at most (q/2) 4^(2 - q) X^q; times X r, if q < 1,
         # at most (q/2) 4^(1 - q) X^q.
         coefficient = q / 2.0 * 4.0 ** (2.0 - q)
-        if q < 1:
-            return Form(few=few, far=_far(q), singular=True, steepest=math.inf, growth=(1.25 * coefficient, q))
-        return Form(few=few, far=_far(q), singular=q < 2, growth=(coefficient, q))
+        limit = FEW_IF_SINGULAR if q < 2 else FEW_FEATURES
+        form = DistanceForm(difference_limit=limit, far=_far(q), singular=q < 2, growth=(coefficient, q))
+        return form if q >= 1 else replace(form, steepest=math.inf, growth=(1.25 * coefficient, q))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         distances **= self._checked_exponent() / 2.0
@@ -275,7 +274,7 @@ class Matern12(Matern):
     """Matern kernel of smoothness 1/2, the exponential kernel: `k(x, z) = exp(-r)`."""
 
     # The derivative by r^2 is -k/(2 r), so a rounding error e of r^2 near zero becomes one of sqrt(e).
-    _form = Form(factor=1.0, few=FEW_IF_SINGULAR, singular=True, growth=(2.0, 1.0))
+    _form = DistanceForm(factor=1.0, difference_limit=FEW_IF_SINGULAR, singular=True, growth=(2.0, 1.0))
 
     def _polynomial(self, scaled: Array) -> None:
         return None
@@ -287,7 +286,7 @@ class Matern12(Matern):
 class Matern32(Matern):
     """Matern kernel of smoothness 3/2: `k(x, z) = (1 + sqrt(3) r) exp(-sqrt(3) r)`."""
 
-    _form = Form(factor=3.0, steepest=0.64, growth=(1.5, 2.0))
+    _form = DistanceForm(factor=3.0, steepest=0.64, growth=(1.5, 2.0))
 
     def _polynomial(self, scaled: Array) -> Array:
         return 1.0 + scaled
@@ -299,7 +298,7 @@ class Matern32(Matern):
 class Matern52(Matern):
     """Matern kernel of smoothness 5/2: `k(x, z) = (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)`."""
 
-    _form = Form(factor=5.0, steepest=0.63, growth=(5.0 / 6.0, 2.0))
+    _form = DistanceForm(factor=5.0, steepest=0.63, growth=(5.0 / 6.0, 2.0))
 
     def _polynomial(self, scaled: Array) -> Array:
         polynomial = scaled / 3.0

@@ -11,7 +11,7 @@ from ridgemark.backends import Floats
 from ridgemark.errors import ParameterError
 
 _SHARE = 0.3  # share of the effective dimension that "a few rows carry" in the verdict
-_EVEN = 2.0  # scores are even where carrying it takes at least 1/_EVEN of the rows that equal scores would take
+_EVEN = 2.0  # scores are even if this share takes at least 1/_EVEN of the rows that it takes with equal scores
 _WIDEST = 3.0  # no verdict where the bounds on d_eff differ by more than this factor
 
 
@@ -91,15 +91,15 @@ class ScoreBracket:
         d_eff = float(self.lower.sum())
         if probabilities is None:
             return min(1.0, d_eff / float(self.upper.sum())) if d_eff > 0 else 0.0
-        given = np.asarray(probabilities, dtype=np.float64)
-        if given.shape != self.upper.shape:
+        p = np.asarray(probabilities, dtype=np.float64)
+        if p.shape != self.upper.shape:
             raise ParameterError(
-                f"probabilities need one entry for each of the {len(self.upper)} rows, got shape {given.shape}"
+                f"probabilities need one entry for each of the {len(self.upper)} rows, got shape {p.shape}"
             )
-        if not ((given >= 0).all() and abs(given.sum() - 1.0) <= 1e-8):
-            raise ParameterError(f"probabilities must be at least 0 and sum to one, got a sum of {given.sum():.6g}")
+        if not ((p >= 0).all() and abs(p.sum() - 1.0) <= 1e-8):
+            raise ParameterError(f"probabilities must be at least 0 and sum to one, got a sum of {p.sum():.6g}")
         counts = self.upper > 0
-        return min(1.0, float((given[counts] * d_eff / self.upper[counts]).min(initial=math.inf)))
+        return min(1.0, float((p[counts] * d_eff / self.upper[counts]).min(initial=math.inf)))
 
     def theorem_4(self, failure_probability: float = 0.05) -> str:
         """Return one sentence: what Theorem 4 guarantees for the pilot's number of draws."""
@@ -139,12 +139,12 @@ class ScoreBracket:
             )
         n = self._n_rows
         middle = np.sort((self.lower + self.upper) / 2)[::-1]
-        few = int(np.searchsorted(np.cumsum(middle), _SHARE * middle.sum())) + 1
-        if few * _EVEN >= _SHARE * n:
+        n_carrying = int(np.searchsorted(np.cumsum(middle), _SHARE * middle.sum())) + 1
+        if n_carrying * _EVEN >= _SHARE * n:
             return "scores are even: uniform landmarks would do as well"
-        rows = "1 row carries" if few == 1 else f"{few} rows carry"
+        rows = "1 row carries" if n_carrying == 1 else f"{n_carrying} rows carry"
         share = f"{_SHARE:.0%} of the effective dimension"
-        return f"{rows} {share} ({few / n:.2%} of the data): uniform sampling would miss them"
+        return f"{rows} {share} ({n_carrying / n:.2%} of the data): uniform sampling would miss them"
 
 
 def exact_bracket(scores: Floats, scaled_ridge: float, trace: float, weights: Floats | None = None) -> ScoreBracket:

@@ -27,7 +27,7 @@ def posterior_variance(
 
 
 class PosteriorScores(Task):
-    """`posterior_variance / scaled_ridge`, at most 1, for rows of the weights given along; zero without weight."""
+    """`posterior_variance / scaled_ridge`, at most 1, for rows of the weights given along; zero for weight zero."""
 
     what: ClassVar[str] = "leverage scores"
     cross_kernel: CrossKernel
@@ -52,7 +52,7 @@ class PosteriorScores(Task):
 def posterior_scores(
     passes: RowPasses, kernel: Kernel, landmarks: Block, sampling_weights: Floats, scaled_ridge: float, weights: Floats
 ) -> Floats:
-    """Return `posterior_variance / scaled_ridge`, at most 1, for rows of these weights, zero without, in one pass."""
+    """Return `posterior_variance / scaled_ridge`, at most 1, in one pass; zero for rows of weight zero."""
     cross_kernel, factor = _posterior(kernel, landmarks, sampling_weights, scaled_ridge)
     passes.count_entries(int(np.count_nonzero(weights)) * landmarks.n_rows)
     return passes.map(PosteriorScores(cross_kernel, factor, scaled_ridge), along=(weights,))
@@ -74,7 +74,7 @@ def posterior_factor(landmark_kernel: Floats, weights: Floats, scaled_ridge: flo
     if triangle is not None:
         inverse = inverse_triangle_(triangle)
         return root[:, None] * backend_of(inverse).to_host(inverse)
-    # A ridge below the rounding of W: slower, but it never fails.
+    # The ridge is below the rounding of W. This way is slower and never fails.
     eigenvalues, vectors = symmetric_eigen(scaled)
     full = root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
     return scipy.linalg.rq(full, mode="r", check_finite=False)

@@ -42,10 +42,10 @@ class CurvatureProducts(MatrixTask):
         return total
 
 
-def with_ones(features: Array, one: float = 1.0) -> Array:
+def with_ones(features: Array, constant: float = 1.0) -> Array:
     """Return `[B 1]`, or B with a column of another constant."""
     backend = backend_of(features)
-    return backend.xp.concat([features, backend.zeros((len(features), 1)) + one], axis=1)
+    return backend.xp.concat([features, backend.zeros((len(features), 1)) + constant], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class WeightedGram(MatrixTask):
 
 
 def thinned(weights: Floats, importance: Floats, counts: Sequence[int]) -> Floats:
-    """Return weights of which about `counts` in each column are left, divided by their chance, and zero elsewhere.
+    """Return weights of which about `counts` in each column are kept, divided by their chance; the others are zero.
 
     Sums keep their expected values. The chance of a row is `min(1, c importance)`. It is compared with multiples of the
     golden ratio modulo 1, for rows in random order.

@@ -62,19 +62,19 @@ class Moments(Summed):
         return replace(self.without_products() + other.without_products(), gram=gram)
 
 
-def same_rows(one: Moments, other: Moments) -> bool:
+def same_rows(moments: Moments, other: Moments) -> bool:
     """Return whether two sums are over the same rows and targets, up to rounding.
 
     Differences are compared with the largest value that each sum can have.
     """
-    if one.n_rows != other.n_rows or not np.isclose(one.total_weight, other.total_weight, rtol=1e-9):
+    if moments.n_rows != other.n_rows or not np.isclose(moments.total_weight, other.total_weight, rtol=1e-9):
         return False
     size, trace = other.total_weight, other.trace_kernel
     reach = np.sqrt(other.target_square)
     pairs = (
-        (one.feature_sum, other.feature_sum, np.sqrt(size * trace)),
-        (one.cross, other.cross, np.sqrt(trace) * reach),
-        (one.target_sum, other.target_sum, np.sqrt(size) * reach),
+        (moments.feature_sum, other.feature_sum, np.sqrt(size * trace)),
+        (moments.cross, other.cross, np.sqrt(trace) * reach),
+        (moments.target_sum, other.target_sum, np.sqrt(size) * reach),
     )
     return all(bool((np.abs(a - b) <= _SAME * most).all()) for a, b, most in pairs)
 
@@ -129,7 +129,7 @@ class LossSums(Task):
             trace_residual=float(weights @ residual),
             entry_error=float(weights @ (diagonal * entry_error**2)),
             loss=loss,
-            # Comes last: a device computes it while the next block is prepared, and the floats above wait for theirs.
+            # Last: the floats above wait for the device, which then computes this while the next block is prepared.
             gram=factor.kept_kernel.backend.gram(features),
         )
 

@@ -20,7 +20,7 @@ class NystromFactor:
     """Landmarks z_1 .. z_p and a root N of `W^+ = N N'`, so that `b(x) = N' k(x)` has `b(x).b(x') = l(x, x')`.
 
     Paper, section 3.5, steps 3 and 4: `B B' = C W^+ C'` with `C` the kernel of all rows with the landmarks and `W`
-    that of the landmarks with each other. Landmarks that others explain to rounding are dropped; on those kept, in
+    that of the landmarks with each other. Landmarks that others explain up to rounding are dropped. For those kept, in
     the order of `kept`, N is the inverse of the Cholesky factor of W.
     """
 
@@ -119,7 +119,7 @@ def in_order(
 ) -> tuple[NystromFactor, Array]:
     """Return the factor with other landmarks kept, and the coefficients of its features for `dual_coef`.
 
-    Features of landmarks from the first on of which rounding leaves nothing are zero.
+    From the first landmark on that the earlier ones explain up to rounding, features are zero.
     """
     landmark_kernel = factor.landmark_kernel[np.ix_(kept, kept)]
     triangle, alpha = np.zeros_like(landmark_kernel, order="F"), dual_coef[kept]

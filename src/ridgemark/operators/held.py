@@ -1,4 +1,4 @@
-"""A matrix over rows held on a device, in blocks of rows; in single precision where its memory holds no more."""
+"""A matrix over rows held on a device, in blocks of rows; in single precision if its memory has no room for double."""
 
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ _SHARE = 2  # a matrix in double precision takes at most 1/2 of the free memory
 
 
 class MatrixBlocks(MatrixTask):
-    """A block of A itself, which stays on the device, in a list with its first row: lists add to the list of all."""
+    """A block of A, which stays on the device, as a list of one pair (first row, values): lists add up to that of A."""
 
     what: ClassVar[str] = "kernel values"
     single: bool
@@ -81,7 +81,7 @@ class HeldMatrix:
 def hold_on_device(matrix: RowMatrix, single: bool) -> None:
     """Evaluate a matrix once and keep it on the device of its passes, where its memory has room for it.
 
-    `single` says whether single precision will do, where there is no room for double precision.
+    `single` says whether single precision is enough if there is no room for double precision.
     """
     backend, _ = matrix.passes.placed(matrix.evaluate)
     if backend is not matrix.passes.backend:

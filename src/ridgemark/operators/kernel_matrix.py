@@ -16,7 +16,7 @@ from ridgemark.operators.row_matrix import Cross, RowMatrix
 from ridgemark.passes import BlockFunction, RowPasses, Summed, Task, Workspace, in_row_order
 from ridgemark.rows import Block, row_weights
 
-_TILE_COLUMNS = 2048  # counted for a tile of K, so that its rows do not depend on the number of columns at once
+_TILE_COLUMNS = 2048  # width assumed for a tile of K: its number of rows is then the same for any number of columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -187,10 +187,10 @@ class Features(RowMatrix):
         super().__init__(passes, partial(feature_block, factor), factor.rank)
 
 
-def hold_features(passes: RowPasses, factor: NystromFactor, known: Floats | None = None) -> None:
+def hold_features(passes: RowPasses, factor: NystromFactor, features: Floats | None = None) -> None:
     """Evaluate the features of all rows once, where memory has room, for all tasks with this factor that follow."""
-    if known is not None:
-        passes.held = factor.kept_kernel, known
+    if features is not None:
+        passes.held = factor.kept_kernel, features
     elif passes.backend is NUMPY and passes.holds(factor.rank):
         values = np.empty((passes.source.n_rows, factor.rank))
         passes.map(MatrixEntries(partial(feature_block, factor), factor.rank), out=values)

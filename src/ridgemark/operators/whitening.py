@@ -23,7 +23,7 @@ from ridgemark.operators.factor import NystromFactor
 _NEGLIGIBLE = 5e-10
 # Tolerated ratio of actual to predicted rounding error.
 _TOLERATED_RATIO = 4.0
-# The leading landmarks are some sixteenths of all; with more than this many, deferring the rest saves too little.
+# A multiple of 1/16 of all landmarks is leading; if it is more than 11/16, deferring the rest saves too little.
 _PARTS, _MOST_PARTS = 16, 11
 # Fewest rows per landmark for which planning costs less than it saves.
 _ROWS_PER_LANDMARK = 8
@@ -89,7 +89,7 @@ class Whitening:
         return gram
 
     def finish_rows(self, sums: Floats) -> Floats:
-        """Return sums of features times something as those of whitened features."""
+        """Return sums `sum_i b(x_i) v_i` for whitened features b, given those for the features `[k1 T1, h]`."""
         n = self.n_before
         return backend_of(sums).xp.concat([sums[:n], self.after.T @ sums[n:]])
 
@@ -120,13 +120,13 @@ def plan_whitening(factor: NystromFactor, n_rows: int, scaled_ridge: float) -> W
     share = n_rows / factor.cross_kernel.n_landmarks
     if _may_defer_all(kernel, factor.triangle, _NEGLIGIBLE * scaled_ridge / share):
         return Whitening(factor, 0, factor.kept_kernel.backend.zeros((0, rank)), scaled_ridge)
-    few, enough = 0, _MOST_PARTS + 1
-    while enough - few > 1:
-        middle = (few + enough) // 2
+    too_few, enough = 0, _MOST_PARTS + 1
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
         leading = -(-middle * rank // _PARTS)
         lengths = math.sqrt(share) * _residual_lengths(kernel, factor.triangle[:leading, :leading])
         error = _likely_error(lengths, factor.triangle[leading:, leading:])
-        few, enough = (few, middle) if error <= _NEGLIGIBLE * scaled_ridge else (middle, enough)
+        too_few, enough = (too_few, middle) if error <= _NEGLIGIBLE * scaled_ridge else (middle, enough)
     leading = -(-enough * rank // _PARTS)
     if enough > _MOST_PARTS or leading == rank:
         return whiten_before(factor)

@@ -48,25 +48,25 @@ def claims(run: Reproduction) -> tuple[Claim, ...]:
 
 def _dimension(name: str, rows: list[Row]) -> Claim:
     place, printed = f"Table 1, d_eff, {name}", _listed(row.printed.effective_dimension for row in rows)
-    found = [(row.printed.effective_dimension, row.effective_dimension) for row in rows]
-    known = [(said, got) for said, got in found if got is not None]
-    if not known:
+    pairs = [(row.printed.effective_dimension, row.effective_dimension) for row in rows]
+    available = [(said, got) for said, got in pairs if got is not None]
+    if not available:
         return Claim(place, printed, "data missing", "not run")
     if name == "Bern Synth":  # its points are random: the standard deviation of d_eff over draws is 0.7
-        agreeing = sum(abs(said - got) <= 3 * 0.7 for said, got in known)
+        agreeing = sum(abs(said - got) <= 3 * 0.7 for said, got in available)
     else:
-        agreeing = sum(_prints_as(got, said) for said, got in known)
-    measured = _listed(f"{got:.1f}" for _, got in known) + _stand_in(rows)
-    return Claim(place, printed, measured, _judge(agreeing, len(known)))
+        agreeing = sum(_prints_as(got, said) for said, got in available)
+    measured = _listed(f"{got:.1f}" for _, got in available) + _stand_in(rows)
+    return Claim(place, printed, measured, _judge(agreeing, len(available)))
 
 
 def _max_degrees_of_freedom(rows: list[Row]) -> Claim:
     place, printed = "Table 1, d_mof", _listed(row.printed.max_degrees_of_freedom for row in rows)
-    known = [row for row in rows if row.max_degrees_of_freedom_operator is not None]
-    operator = _listed(f"{row.max_degrees_of_freedom_operator:.1f}" for row in known)
-    definition = _listed(f"{row.max_degrees_of_freedom:.1f}" for row in known)
+    available = [row for row in rows if row.max_degrees_of_freedom_operator is not None]
+    operator = _listed(f"{row.max_degrees_of_freedom_operator:.1f}" for row in available)
+    definition = _listed(f"{row.max_degrees_of_freedom:.1f}" for row in available)
     agreeing = sum(
-        _prints_as(row.max_degrees_of_freedom_operator or 0.0, row.printed.max_degrees_of_freedom) for row in known
+        _prints_as(row.max_degrees_of_freedom_operator or 0.0, row.printed.max_degrees_of_freedom) for row in available
     )
     measured = f"as n |K (K + n lambda epsilon)^-1|_op: {operator}. By the paper's definition, n max l_i: {definition}"
     return Claim(place, printed, measured, "in part" if agreeing else "no")
@@ -75,14 +75,14 @@ def _max_degrees_of_freedom(rows: list[Row]) -> Claim:
 def _risk_ratio(name: str, rows: list[Row]) -> Claim:
     place = f"Table 1, risk ratio, {name}"
     printed = _listed(f"{row.printed.risk_ratio:.2f}" for row in rows)
-    known = [row for row in rows if row.ratios]
-    if not known:
+    available = [row for row in rows if row.ratios]
+    if not available:
         return Claim(place, printed, "data missing", "not run")
     ranges = []
     agreeing = 0
     # Ratios vary in their second decimal with signal and draw, except where L = K.
     allowed = 0.005 if name.startswith("Linear") else 0.015
-    for row in known:
+    for row in available:
         low, high = (f(ratio.mean for ratio in row.ratios) for f in (min, max))
         said = row.printed.risk_ratio
         agreeing += low - allowed <= said <= high + allowed
@@ -92,17 +92,17 @@ def _risk_ratio(name: str, rows: list[Row]) -> Claim:
         measured += "; the drawn columns span all of K, so L = K and the ratio is 1 for any signal and noise"
     elif name == "RBF Gas" and agreeing:
         measured += "; the printed values are possible for some signal and noise, which the paper does not state"
-    same: Same = _judge(agreeing, len(known))
+    same: Same = _judge(agreeing, len(available))
     return Claim(place, printed, measured, "in part" if name == "RBF Gas" and same == "yes" else same)
 
 
 def _much_smaller(rows: list[Row]) -> Claim:
-    known = [row for row in rows if row.effective_dimension and row.max_degrees_of_freedom]
-    ratios = [(row.max_degrees_of_freedom or 0.0) / (row.effective_dimension or 1.0) for row in known]
+    available = [row for row in rows if row.effective_dimension and row.max_degrees_of_freedom]
+    ratios = [(row.max_degrees_of_freedom or 0.0) / (row.effective_dimension or 1.0) for row in available]
     often = sum(ratio > 2 for ratio in ratios)
     spread = " to ".join(dict.fromkeys((f"{min(ratios):.1f}", f"{max(ratios):.1f}")))
-    measured = f"by the definition d_mof/d_eff is {spread}, above 2 in {often} of {len(known)} rows"
-    same: Same = "yes" if 2 * often > len(known) else "in part" if often else "no"
+    measured = f"by the definition d_mof/d_eff is {spread}, above 2 in {often} of {len(available)} rows"
+    same: Same = "yes" if 2 * often > len(available) else "in part" if often else "no"
     return Claim("Experiments", "it is often the case that d_eff << d_mof", measured, same)
 
 

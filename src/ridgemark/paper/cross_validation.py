@@ -19,7 +19,7 @@ _DECADES_LOW_RANK = 18  # singular values of raw columns are accurate over a muc
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenRidge:
     """The choice of leave-one-out on one set with one kernel, and the printed values.
 
     Errors are mean squared leave-one-out residuals in units of the targets' variance.
@@ -73,7 +73,7 @@ def scaled_ridges(spectrum: Spectrum) -> Floats:
     return 10.0 ** np.arange(-decades, 1.01, 0.5) * float(spectrum.eigenvalues.sum())
 
 
-def cross_validate(designs: Designs, row: PrintedRow, bandwidths: tuple[float, ...] = BANDWIDTHS) -> Choice | None:
+def cross_validate(designs: Designs, row: PrintedRow, bandwidths: tuple[float, ...] = BANDWIDTHS) -> ChosenRidge | None:
     """Choose lambda, and for the RBF kernel the bandwidth, on the set of a row; None if the set has no targets."""
     design = designs.open(row)
     if design is None or design.targets is None:
@@ -85,7 +85,7 @@ def cross_validate(designs: Designs, row: PrintedRow, bandwidths: tuple[float, .
     bandwidth, spectrum = list(tried.items())[best]
     scaled_ridge = float(scaled_ridges(spectrum)[at])
     edges = [at in (0, errors.shape[1] - 1), len(tried) > 1 and best in (0, len(tried) - 1)]
-    return Choice(
+    return ChosenRidge(
         row.kernel,
         design.source,
         n,

@@ -58,9 +58,9 @@ class Designs:
         """
         if source == "synthetic":
             return synthetic_rows(N_ROWS, self.seed)
-        found: DataSet = self.sets[source]
-        targets = found.y[:MOST_ROWS]
-        return found.X[:MOST_ROWS], targets - targets.mean()
+        dataset: DataSet = self.sets[source]
+        targets = dataset.y[:MOST_ROWS]
+        return dataset.X[:MOST_ROWS], targets - targets.mean()
 
     def missing(self, row: PrintedRow) -> str:
         """Return what is missing in the row and why; empty if nothing is."""

@@ -82,8 +82,8 @@ def figure_1(seed: int, repeats: int, columns: tuple[int, ...] = COLUMNS) -> Fig
     for repeat in range(repeats):
         for method, choose in _choosers(scores, spectrum, rank, np.random.default_rng([seed, repeat])).items():
             drawn = [choose(p, np.random.default_rng([seed, repeat, p])) for p in columns]
-            found = [columns_risk(spectrum, j, signal, NOISE_VARIANCE, N_ROWS * RIDGE).total for j in drawn]
-            risks.setdefault(method, []).append(found)
+            curve = [columns_risk(spectrum, j, signal, NOISE_VARIANCE, N_ROWS * RIDGE).total for j in drawn]
+            risks.setdefault(method, []).append(curve)
     return Figure1(
         scores,
         exact.risk(spectrum, signal, NOISE_VARIANCE, N_ROWS * RIDGE).total,

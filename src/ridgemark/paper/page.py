@@ -52,8 +52,8 @@ def reproduction_page(run: Reproduction) -> str:
     )
 
 
-def _summary(found: Sequence[Claim]) -> Html:
-    rows = [[c.place, c.paper, c.measured, html.badge(c.same, _TONES[c.same])] for c in found]
+def _summary(statements: Sequence[Claim]) -> Html:
+    rows = [[c.place, c.paper, c.measured, html.badge(c.same, _TONES[c.same])] for c in statements]
     columns = [Column("where"), Column("the paper says"), Column("we measured"), Column("same?")]
     return html.table("The paper says, we measured", columns, rows, stacked=True)
 

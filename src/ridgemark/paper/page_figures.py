@@ -66,11 +66,11 @@ def _risk_figure(figure: Figure1) -> Html:
 
 def comparison_section(run: Reproduction) -> list[Html]:
     """Return the introduction's comparison."""
-    found = run.comparison
+    comparison = run.comparison
     series = []
     for method in (LEVERAGE, UNIFORM, DIVIDE):
-        points = sorted((p for p in found.points if p.method == method), key=lambda p: p.kernel_evaluations)
-        ratios = np.array([[p.risk, p.lowest, p.highest] for p in points]) / found.exact_risk
+        points = sorted((p for p in comparison.points if p.method == method), key=lambda p: p.kernel_evaluations)
+        ratios = np.array([[p.risk, p.lowest, p.highest] for p in points]) / comparison.exact_risk
         series.append(
             Series(method, [p.kernel_evaluations for p in points], *(ratios[:, k].tolist() for k in range(3)))
         )
@@ -83,7 +83,7 @@ def comparison_section(run: Reproduction) -> list[Html]:
         log_y=True,
     )
     rows = [
-        [method, f"{found.orders[method]:,.0f}", _count(found.evaluations_needed(method))]
+        [method, f"{comparison.orders[method]:,.0f}", _count(comparison.evaluations_needed(method))]
         for method in (LEVERAGE, UNIFORM, DIVIDE)
     ]
     columns = [
@@ -94,11 +94,11 @@ def comparison_section(run: Reproduction) -> list[Html]:
     words = "; ".join(f"{row[0]} {row[2]}" for row in rows)
     return [
         html.paragraph(
-            f"The synthetic design with {found.n_rows} points at lambda = 1e-6: d_eff(lambda) = "
-            f"{found.effective_dimension:.1f}, d_mof(lambda) = {found.max_degrees_of_freedom:.1f}. Leverage Nystrom "
-            "counts the columns of the pilot and as many columns of the draw; divide and conquer averages "
+            f"The synthetic design with {comparison.n_rows} points at lambda = 1e-6: d_eff(lambda) = "
+            f"{comparison.effective_dimension:.1f}, d_mof(lambda) = {comparison.max_degrees_of_freedom:.1f}. Leverage "
+            "Nystrom counts the columns of the pilot and as many columns of the draw; divide and conquer averages "
             "fits on m random parts with the same lambda and counts n^2/m. Exact kernel ridge regression takes "
-            f"{found.n_rows**2:,} evaluations. The order of uniform sampling is a worst case over signals."
+            f"{comparison.n_rows**2:,} evaluations. The order of uniform sampling is a worst case over signals."
         ),
         html.figure(
             draw(chart, "comparison"),
@@ -186,9 +186,9 @@ def _open_question(run: Reproduction) -> Html:
 def theorem_4_section(run: Reproduction) -> list[Html]:
     """Return the section on Theorem 4: errors of the approximate scores."""
     figures = []
-    for number, found in enumerate(run.theorem_4):
-        seen = [e for e in found.errors if e.largest > 1e-9]  # smaller errors are rounding
-        said = [e for e in found.errors if e.bound is not None]
+    for number, record in enumerate(run.theorem_4):
+        seen = [e for e in record.errors if e.largest > 1e-9]  # smaller errors are rounding
+        said = [e for e in record.errors if e.bound is not None]
         series = [
             Series("largest l_i - l~_i", [e.n_draws for e in seen], [max(e.mean, 1e-9) for e in seen], None, None),
             Series("largest over repeats", [e.n_draws for e in seen], [e.largest for e in seen], kind="dashed"),
@@ -199,19 +199,19 @@ def theorem_4_section(run: Reproduction) -> list[Html]:
             "draws for the pilot, p",
             "score",
             series,
-            levels=[("largest score", found.largest_score)],
+            levels=[("largest score", record.largest_score)],
             log_x=True,
             log_y=True,
         )
-        promise = f"Theorem 4 applies from {found.draws_for_any_promise:,} draws"
+        promise = f"Theorem 4 applies from {record.draws_for_any_promise:,} draws"
         figures.append(
             html.figure(
                 draw(chart, f"theorem-4-{number}"),
-                f"Error of the approximate scores against the number of draws, {found.design}, logarithmic axes: from "
-                f"{found.errors[0].mean:.2g} at {found.errors[0].n_draws} draws to {found.errors[-1].mean:.1g} at "
-                f"{found.errors[-1].n_draws}. {promise}.",
-                f"{found.design[0].upper()}{found.design[1:]}: n = {found.n_rows}, lambda = {found.ridge:g}, d_eff = "
-                f"{found.effective_dimension:.1f}. {promise}.",
+                f"Error of the approximate scores against the number of draws, {record.design}, logarithmic axes: from "
+                f"{record.errors[0].mean:.2g} at {record.errors[0].n_draws} draws to {record.errors[-1].mean:.1g} at "
+                f"{record.errors[-1].n_draws}. {promise}.",
+                f"{record.design[0].upper()}{record.design[1:]}: n = {record.n_rows}, lambda = {record.ridge:g}, "
+                f"d_eff = {record.effective_dimension:.1f}. {promise}.",
             )
         )
     return [

@@ -16,7 +16,7 @@ from ridgemark.paper import comparison as introduction
 from ridgemark.paper import cross_validation, sketch_ridge, theorem_3, theorem_4
 from ridgemark.paper import figure_1 as figure
 from ridgemark.paper.comparison import Comparison
-from ridgemark.paper.cross_validation import Choice
+from ridgemark.paper.cross_validation import ChosenRidge
 from ridgemark.paper.data import Sets
 from ridgemark.paper.designs import Designs
 from ridgemark.paper.figure_1 import Figure1
@@ -51,7 +51,7 @@ class Reproduction:
     versions: dict[str, str]
     sets: tuple[str, ...]
     table_1: tuple[Row, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[ChosenRidge, ...]
     figure_1: Figure1
     comparison: Comparison
     theorem_3: tuple[Counts, ...]
@@ -63,7 +63,8 @@ class Reproduction:
 @one_blas_thread()  # many small matrices: BLAS threads would mostly wait for each other
 def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress = lambda _: None) -> Reproduction:
     """Run every experiment; `version` is the version of the package, for the record."""
-    seed, quick, many, few = settings.seed, settings.quick, 4 * settings.repeats, max(1, settings.repeats // 3)
+    seed, quick, repeats = settings.seed, settings.quick, settings.repeats
+    more, fewer = 4 * repeats, max(1, repeats // 3)  # repeats of cheap experiments, and of searches
     designs = Designs(sets, seed)
     rows = (*TABLE_1, PART_OF_32FM) if PART_OF_32FM.file in sets else TABLE_1
 
@@ -74,11 +75,11 @@ def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress =
         progress(what)
         return run()
 
-    def each(what: str, given: tuple[PrintedRow, ...], run: Callable[[PrintedRow], Any]) -> tuple[Any, ...]:
-        found = [step(f"{what}, {row.name}", partial(run, row)) for row in given]
-        return tuple(record for record in found if record is not None)
+    def each(what: str, printed_rows: tuple[PrintedRow, ...], run: Callable[[PrintedRow], Any]) -> tuple[Any, ...]:
+        records = [step(f"{what}, {row.name}", partial(run, row)) for row in printed_rows]
+        return tuple(record for record in records if record is not None)
 
-    def tune(row: PrintedRow) -> Choice | None:
+    def tune(row: PrintedRow) -> ChosenRidge | None:
         return cross_validation.cross_validate(designs, row, thin(cross_validation.BANDWIDTHS))
 
     n_compared, n_asked = (300, 100) if quick else (introduction.N_ROWS, theorem_3.N_ASKED)
@@ -86,14 +87,14 @@ def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress =
         settings,
         _versions(version),
         tuple(sorted(sets)),
-        each("Table 1", rows, lambda row: measure_row(designs, row, settings.repeats)),
+        each("Table 1", rows, lambda row: measure_row(designs, row, repeats)),
         each("Cross validation", _tunable(rows, sets), tune),
-        step("Figure 1", lambda: figure.figure_1(seed, many, thin(figure.COLUMNS))),
-        step("Comparison", lambda: introduction.comparison(seed, settings.repeats, n_compared)),
-        each("Theorem 3", TABLE_1, lambda row: theorem_3.theorem_3_counts(designs, row, few)),
-        step("The open question", lambda: theorem_3.open_question(designs, few, thin(theorem_3.RIDGES), n_asked)),
-        step("Theorem 4", lambda: theorem_4.theorem_4(seed, settings.repeats, thin(theorem_4.DRAWS))),
-        step("L_gamma", lambda: sketch_ridge.sketch_ridge(seed, many, thin(sketch_ridge.COLUMNS))),
+        step("Figure 1", lambda: figure.figure_1(seed, more, thin(figure.COLUMNS))),
+        step("Comparison", lambda: introduction.comparison(seed, repeats, n_compared)),
+        each("Theorem 3", TABLE_1, lambda row: theorem_3.theorem_3_counts(designs, row, fewer)),
+        step("The open question", lambda: theorem_3.open_question(designs, fewer, thin(theorem_3.RIDGES), n_asked)),
+        step("Theorem 4", lambda: theorem_4.theorem_4(seed, repeats, thin(theorem_4.DRAWS))),
+        step("L_gamma", lambda: sketch_ridge.sketch_ridge(seed, more, thin(sketch_ridge.COLUMNS))),
     )
 
 

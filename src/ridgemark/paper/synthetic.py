@@ -30,11 +30,6 @@ class SyntheticScores:
     max_degrees_of_freedom: float
     max_degrees_of_freedom_operator: float
 
-    @property
-    def coherence(self) -> float:
-        """`d_mof/d_eff`: the factor by which uniform sampling may need more columns."""
-        return self.max_degrees_of_freedom / self.effective_dimension
-
 
 def synthetic_points(n_rows: int = N_ROWS, seed: int = SEED) -> Floats:
     """Draw points of density `80 |x - 1/2|^4` on (0, 1), dense at the borders and rare in the middle, sorted.

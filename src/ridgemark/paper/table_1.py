@@ -92,7 +92,7 @@ def _ratios(
     spectrum = design.spectrum
     scores = exact.leverage_scores(spectrum, RISK_TOLERANCE * scaled_ridge)
     fixed = {} if design.targets is None else from_targets(spectrum, design.targets, scaled_ridge)
-    found: dict[str, list[tuple[Risk, Risk]]] = {}
+    risks: dict[str, list[tuple[Risk, Risk]]] = {}
     columns = []
     for repeat in range(repeats):
         rng = np.random.default_rng([seed, repeat])
@@ -102,8 +102,8 @@ def _ratios(
         truths: dict[str, Truth] = fixed | from_inputs(spectrum, scaled_ridge, rng)
         for name, truth in truths.items():
             pair = [exact.risk(s, truth.signal, truth.noise_variance, scaled_ridge) for s in (sketched, spectrum)]
-            found.setdefault(name, []).append((pair[0], pair[1]))
-    return tuple(_summary(name, pairs) for name, pairs in found.items()), float(np.mean(columns))
+            risks.setdefault(name, []).append((pair[0], pair[1]))
+    return tuple(_summary(name, pairs) for name, pairs in risks.items()), float(np.mean(columns))
 
 
 def _summary(protocol: str, pairs: list[tuple[Risk, Risk]]) -> Ratio:

@@ -83,7 +83,7 @@ def open_question(
 ) -> tuple[Needed, ...]:
     """Find the smallest number of columns over sets and lambdas."""
     epsilon = (np.sqrt(TOLERABLE) - 1.0) / 2.0
-    found = []
+    counts = []
     for source, spectrum in _spectra(designs, most_rows).items():
         n = spectrum.n_rows
         for ridge in ridges:
@@ -93,8 +93,8 @@ def open_question(
                 needed(spectrum, weights, scaled_ridge, repeats, designs.seed)[1] for weights in (scores, np.ones(n))
             )
             d_eff = exact.effective_dimension(spectrum, scaled_ridge)
-            found.append(Needed(source, n, scaled_ridge / n, d_eff, float(scores.sum()), leverage, uniform))
-    return tuple(found)
+            counts.append(Needed(source, n, scaled_ridge / n, d_eff, float(scores.sum()), leverage, uniform))
+    return tuple(counts)
 
 
 def _spectra(designs: Designs, most_rows: int) -> dict[str, Spectrum]:
@@ -134,10 +134,10 @@ def _needed_once(spectrum: Spectrum, weights: Floats, scaled_ridge: float, rng: 
         risk = columns_risk(spectrum, columns, truth.signal, truth.noise_variance, scaled_ridge)
         return risk.total <= tolerable
 
-    few, many = 0, 1
+    too_few, many = 0, 1
     while many < len(sequence) and not enough(many):
-        few, many = many, min(2 * many, len(sequence))
-    while many > few + max(1, _PRECISION * few):
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
+        too_few, many = many, min(2 * many, len(sequence))
+    while many > too_few + max(1, _PRECISION * too_few):
+        middle = (too_few + many) // 2
+        too_few, many = (too_few, middle) if enough(middle) else (middle, many)
     return many, len(np.unique(sequence[:many]))

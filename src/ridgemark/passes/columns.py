@@ -15,14 +15,14 @@ from ridgemark.linalg import rounded
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Weighted mean and sum of squared deviations of every column, its extremes, and whether it has other values."""
+    """Weighted mean and sum of squared deviations of every column, its extremes, and whether it has two values only."""
 
     weight: float
     mean: Floats
     squares: Floats  # sum_i w_i (x_ij - mean_j)^2
     low: Floats
     high: Floats
-    two_valued: Flags  # no value but low and high
+    two_valued: Flags  # whether every value is low or high
 
     @classmethod
     def of(cls, features: Any, weights: Floats) -> Columns:
@@ -63,7 +63,7 @@ class Columns:
     def units(self) -> Floats:
         """The unit of each column: its standard deviation; half the range of a column of two values; 1 of a constant.
 
-        The standard deviation of a rare indicator is small, and would make it the largest column.
+        In units of its standard deviation, which is small, a rare indicator would be the largest column.
         """
         half_range = self.high / 2.0 - self.low / 2.0
         deviation = np.sqrt(self.squares / self.weight) if self.weight else np.zeros_like(self.mean)
@@ -79,8 +79,8 @@ def _dense_summary(features: Any, weights: Any) -> tuple[Any, ...]:
     mean = backend.within(weights @ features / weights.sum(), low, high)
     two_valued = backend.xp.all((features == low) | (features == high), axis=0)
     numbers = mean, weights @ (features - mean) ** 2, low, high, backend.xp.ones_like(mean) * two_valued
-    *found, flags = backend.to_host(backend.xp.stack(numbers))  # together: every copy from a device waits for it
-    return *found, flags > 0.0
+    *summary, flags = backend.to_host(backend.xp.stack(numbers))  # in one copy: each waits for the device
+    return *summary, flags > 0.0
 
 
 def _sparse_summary(features: Any, weights: Floats) -> tuple[Any, ...]:

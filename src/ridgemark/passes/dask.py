@@ -80,7 +80,7 @@ _there: WeakKeyDictionary[PartitionTask, tuple[Backend, Task]] = WeakKeyDictiona
 def each_block(source: DaskRows, work: PartitionTask, along: Along) -> Iterator[tuple[int, int, Any]]:
     """Yield first row, number of rows and result of each block, in row order."""
     copies, arguments = _copies(work), _arguments(source, along)
-    calls = [delayed(_mapped)(copies[k * len(copies) // len(arguments)], *one) for k, one in enumerate(arguments)]
+    calls = [delayed(_mapped)(copies[k * len(copies) // len(arguments)], *part) for k, part in enumerate(arguments)]
     for first, results in zip(source.bounds[:-1], computed(calls), strict=True):
         row = int(first)
         for n_rows, result in results:
@@ -106,7 +106,7 @@ def total(source: DaskRows, work: PartitionTask, along: Along) -> Any:
 
 
 def _copies(work: PartitionTask) -> list[Any]:
-    """Return one copy of a task for each worker: Dask runs what needs a value where the value is."""
+    """Return one copy of a task for each worker: Dask runs a call on a worker that has its arguments."""
     client = current_client()
     return [delayed_value(work) for _ in range(max(1, 0 if client is None else len(client.nthreads())))]
 
@@ -129,8 +129,8 @@ def _arguments(source: DaskRows, along: Along) -> list[tuple[Any, ...]]:
 def _chains(source: DaskRows) -> list[list[list[int]]]:
     """Return, for each worker that holds partitions, chains of them that are added up one after the other.
 
-    There are as many chains as threads, or more where they would be long: a chain that is lost begins anew. Partitions
-    that Dask does not hold form one more group, chains of neighbours.
+    There are as many chains as threads, or more where they would be long: a chain that is lost is computed again.
+    Partitions that Dask does not hold form one more group, chains of neighbours.
     """
     client, n_parts = current_client(), len(source.partitions)
     threads = {} if client is None else client.nthreads()
@@ -139,8 +139,8 @@ def _chains(source: DaskRows) -> list[list[list[int]]]:
     for k in range(n_parts):
         groups[places.get(k)].append(k)
     everywhere = sum(threads.values()) or os.cpu_count() or 1
-    sizes = {place: min(_CHAIN, -(-len(one) // threads.get(place, everywhere))) for place, one in groups.items()}
-    return [[one[k : k + sizes[place]] for k in range(0, len(one), sizes[place])] for place, one in groups.items()]
+    sizes = {place: min(_CHAIN, -(-len(held) // threads.get(place, everywhere))) for place, held in groups.items()}
+    return [[held[k : k + sizes[place]] for k in range(0, len(held), sizes[place])] for place, held in groups.items()]
 
 
 def _mapped(work: PartitionTask, first: int, along: Along, *part: Any) -> list[tuple[int, Any]]:

@@ -1,4 +1,4 @@
-"""The executor for devices: blocks one after the other, smaller ones where the memory ends."""
+"""The executor for devices: blocks one after the other, and smaller blocks if memory runs out."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ class DeviceExecutor:
             return part, pool.submit(_quietly, work, part, workspace).result
 
         def ended(most_running: int) -> Iterator[tuple[Block, Any]]:
-            """Yield the oldest parts until only so many run; one that found no memory begins anew in halves."""
+            """Yield the oldest parts until only so many run; a part that ran out of memory is run again in halves."""
             nonlocal most
             while len(running) > most_running:
                 part, finish = running.popleft()
@@ -81,7 +81,7 @@ class DeviceExecutor:
                 if done:
                     yield part, result
                     continue
-                # Not where the error is handled: that, and its future, keep the arrays of the failed attempt alive.
+                # Outside of `except`: the exception, and its future, keep the arrays of the failed attempt alive.
                 del finish
                 self.backends[0].release()
                 most = part.n_rows // 2

@@ -1,9 +1,9 @@
-"""A journal of what a fit has computed: a fit that was killed runs again, and takes from it what is there.
+"""A journal of what a fit has computed: a fit that was killed is run again, and takes these results from it.
 
 A fit is deterministic, so its journal needs results only: those of passes over the rows and of steps that take long,
 and how far the pass under way has come. Results are appended to one file, each with its length and a checksum; one that
 was being written when the process died does not count. The state of the pass under way is a second file, replaced
-whole; a token drawn for the journal is in its name, so that it cannot be a file of the user or of another fit.
+whole; its name contains a random token of the journal, so that it cannot be a file of the user or of another fit.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ class Journal:
         """Keep a result as it is now, since the caller may change its arrays, and write it when it is time."""
         payload = _pickled(key, result)
         with self._lock:
-            assert key not in self._kept, key  # two steps of one name would be confused
+            assert key not in self._kept, key  # two steps with one key would share a result
             self._kept.add(key)
             self._waiting.append(payload)
             if self.is_due:
@@ -145,8 +145,8 @@ def open_journal(
     with file:
         with _refusing(where):
             journal = _begin(file, where)
-            found = journal.recall(("begun",), lambda: (dict(facts), dict(begun)))
-        kept = _begun_with(where, found, facts, begun)
+            record = journal.recall(("begun",), lambda: (dict(facts), dict(begun)))
+        kept = _begun_with(where, record, facts, begun)
         try:
             yield journal, kept
         except BaseException:
@@ -182,17 +182,17 @@ def _begin(file: BinaryIO, where: Path) -> Journal:
     return Journal(where, token.decode(), file)
 
 
-def _begun_with(where: Path, found: Any, facts: Mapping[str, str], begun: Mapping[str, Any]) -> Mapping[str, Any]:
+def _begun_with(where: Path, record: Any, facts: Mapping[str, str], begun: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a journal began with; refuse that of another fit."""
-    match found:
-        case (dict(known), dict(kept)) if kept.keys() == begun.keys():
+    match record:
+        case (dict(earlier), dict(kept)) if kept.keys() == begun.keys():
             pass
         case _:
             raise CheckpointError(_FOREIGN)
     for name in facts:
-        if known.get(name) != facts[name]:
+        if earlier.get(name) != facts[name]:
             raise CheckpointError(
-                f"the checkpoint {shown(where)} is of another fit: {name} was {known.get(name)} and is "
+                f"the checkpoint {shown(where)} is of another fit: {name} was {earlier.get(name)} and is "
                 f"{facts[name]}; remove the file to begin anew, or go on with the same data, parameters and versions"
             )
     return kept
@@ -212,7 +212,7 @@ def _records(file: BinaryIO) -> Iterator[tuple[Key, Any]]:
     while True:
         whole = file.tell()
         header = file.read(8 + _CHECKSUM)
-        length = int.from_bytes(header[:8], "little")  # damaged, it may be any number
+        length = int.from_bytes(header[:8], "little")  # any number, if the header is damaged
         payload = file.read(length) if length <= size - file.tell() else b""
         if not payload or hashlib.blake2b(payload, digest_size=_CHECKSUM).digest() != header[8:]:
             break
@@ -224,7 +224,7 @@ def _records(file: BinaryIO) -> Iterator[tuple[Key, Any]]:
 
 def _loaded(payload: bytes) -> tuple[Key, Any]:
     try:
-        key, result = _Reader(io.BytesIO(payload)).load()
+        key, result = _RecordUnpickler(io.BytesIO(payload)).load()
         hash(key)
         return key, result
     except CheckpointError:
@@ -233,15 +233,15 @@ def _loaded(payload: bytes) -> tuple[Key, Any]:
         raise CheckpointError(_FOREIGN) from error
 
 
-class _Reader(pickle.Unpickler):
+class _RecordUnpickler(pickle.Unpickler):
     """Makes arrays and the records of this package, and calls nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] == "ridgemark":
-            found = super().find_class(module, name)
+            named = super().find_class(module, name)
             # Not what a module of this package imports from elsewhere.
-            if isinstance(found, type) and found.__module__.partition(".")[0] == "ridgemark":
-                return found
+            if isinstance(named, type) and named.__module__.partition(".")[0] == "ridgemark":
+                return named
         elif (module, name) in _CLASSES:
             return super().find_class(module, name)
         raise CheckpointError(f"a checkpoint holds {module}.{name}, what no fit writes; remove the file and begin anew")

@@ -1,4 +1,4 @@
-"""How far a pass has come, told to a callable or to the error stream."""
+"""Progress of a pass, reported to a callable or printed to the error stream."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Passes over one source: what tasks find, and what every step of a fit asks of the rows themselves."""
+"""Passes over one source: the results of tasks, and facts about the rows that several steps of a fit need."""
 
 from dataclasses import replace
 from operator import attrgetter
@@ -15,7 +15,9 @@ from ridgemark.passes.task import BlockFunction, Task, Workspace, prepared
 from ridgemark.rows import ArrayRows, Block, DistinctRows, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.rows.base import unit_of_weights
 
-_MOST_CELLS, _FEWEST_EACH = 20, 10  # distinct rows, and rows of each on average, that are cells of a table
+# Rows are cells of a table if every column has two values, and at most 20 rows are distinct, each with ten equal rows
+# or more on average.
+_MOST_CELLS, _ROWS_PER_CELL = 20, 10
 
 
 class Survey(Task):
@@ -28,7 +30,7 @@ class Survey(Task):
 
 
 class RowPasses(TaskRunner):
-    """Runs tasks over one source, and keeps what it found of the rows: weights, equal rows, columns, a sample."""
+    """Runs tasks over one source, and keeps facts about its rows: weights, equal rows, columns, a sample."""
 
     _weights: Floats | None = None
     _targets: Floats | None = None
@@ -110,11 +112,11 @@ class RowPasses(TaskRunner):
     def sample(self) -> tuple[SampledRows, int, Columns]:
         """Return a uniform sample of the distinct rows, an estimate of their number, and the columns; it is kept.
 
-        The sample has the rows with the smallest hashes, so a row is in it with all that equal it. It takes one pass;
-        another where many rows are equal, so that too few distinct ones were found.
+        The sample has the rows with the smallest hashes, so a row is in it with all that equal it. It takes one pass,
+        and a second one if so many rows are equal that the first found too few distinct rows.
         """
         if self._sampled is None:
-            self._sampled = sample_rows(lambda task: (one for _, one, _ in self._run(task, ())), self.source.n_rows)
+            self._sampled = sample_rows(lambda task: (piece for _, piece, _ in self._run(task, ())), self.source.n_rows)
         return self._sampled
 
     def passes_over_sample(self) -> Self:
@@ -142,21 +144,21 @@ class RowPasses(TaskRunner):
         return self._groups
 
     def with_groups(self, groups: RowGroups) -> Self:
-        """Return these passes, of a sample of rows, after stating the groups of equal rows among all rows."""
+        """Set the groups of equal rows among all rows, for passes over a sample of these; return the passes."""
         self._groups = groups
         return self
 
     def left_out(self) -> DistinctRows:
         """Return the groups that leave-one-out leaves out: of equal rows, or of one row each in cells of a table.
 
-        A table has cells where every column has two values, as indicators of categories have, and there are at most 20
-        distinct rows, which stand for ten rows or more on average. New rows then equal known ones, and a fit without
-        all of these would know nothing of them. The result is kept.
+        Rows are cells of a table if every column has two values, as indicators of categories have, and at most 20 rows
+        are distinct, with ten equal rows or more for each on average. A new row then equals some training rows, and a
+        fit without all of these would have no data for its cell: rows are left out one by one. The result is kept.
         """
         if self._left_out is None:
             distinct, columns = self._survey()
-            few = len(distinct) <= _MOST_CELLS and bool(columns.two_valued.all())
-            cells = few and np.count_nonzero(distinct.kind >= 0) >= _FEWEST_EACH * len(distinct)
+            is_table = len(distinct) <= _MOST_CELLS and bool(columns.two_valued.all())
+            cells = is_table and np.count_nonzero(distinct.kind >= 0) >= _ROWS_PER_CELL * len(distinct)
             self._left_out = distinct.one_by_one() if cells else distinct
         return self._left_out
 

@@ -1,4 +1,4 @@
-"""A sample of distinct rows, for data of which not even one number for each row fits into memory."""
+"""A sample of distinct rows, for data with so many rows that not even one number for each fits into memory."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class SampledRows:
     def merged(cls, parts: Sequence[SampledRows]) -> SampledRows:
         """Return the rows of all parts, equal ones together."""
         names = ("hashes", "weights", "targets", "numbers")
-        *values, numbers = (np.concatenate([getattr(one, name) for one in parts]) for name in names)
+        *values, numbers = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
         hashes, first, weights, targets = merge_equal(*values)
-        features = stack_rows([one.features for one in parts])[first]
+        features = stack_rows([part.features for part in parts])[first]
         return cls(hashes, numbers[first], features, targets, weights)
 
 
@@ -48,14 +48,14 @@ def sampled_block(largest_hash: np.uint64, block: Block) -> tuple[SampledRows, C
     hashes, weights = row_hashes(block), row_weights(block)
     kept = np.flatnonzero((hashes <= largest_hash) & (weights > 0))
     targets = np.empty((len(kept), 0)) if block.targets is None else block.targets[kept]
-    found = SampledRows(hashes[kept], block.indices[kept], block.features[kept], targets, weights[kept])
-    return SampledRows.merged([found]), Columns.of(block.features, weights)
+    sampled = SampledRows(hashes[kept], block.indices[kept], block.features[kept], targets, weights[kept])
+    return SampledRows.merged([sampled]), Columns.of(block.features, weights)
 
 
 def sample_rows(run: Callable[[Task], Iterator[Any]], n_rows: int) -> tuple[SampledRows, int, Columns]:
     """Return distinct rows, an estimate of the number of all distinct rows, and the columns of all rows.
 
-    The rows with the smallest hashes are a uniform sample. `run` makes a pass; there is a second one where so many rows
+    The rows with the smallest hashes are a uniform sample. `run` makes a pass; there is a second one if so many rows
     are equal that the first found few distinct ones.
     """
     share = min(1.0, _ROWS / n_rows)
@@ -65,7 +65,7 @@ def sample_rows(run: Callable[[Task], Iterator[Any]], n_rows: int) -> tuple[Samp
         for piece, of_block in run(task):
             pieces.append(piece)
             columns = columns + of_block
-        found = SampledRows.merged(pieces)
-        if share == 1.0 or len(found) >= _ROWS // 4:
-            return found, max(len(found), round(len(found) / share)), columns
+        sample = SampledRows.merged(pieces)
+        if share == 1.0 or len(sample) >= _ROWS // 4:
+            return sample, max(len(sample), round(len(sample) / share)), columns
         share = min(1.0, 16 * share)

@@ -15,9 +15,7 @@ from ridgemark.rows import Block, row_weights
 
 
 class Workspace(threading.local):
-    """The backend of an executor, and its scratch memory.
-
-    That is named arrays, one set per thread, which grow when needed and never shrink.
+    """The backend of an executor, and its scratch memory: named arrays of each thread, which grow and never shrink.
 
     An array of the size of a block is otherwise requested from the operating system and returned to it at every use,
     which costs more than the arithmetic when several threads do it.
@@ -93,7 +91,7 @@ def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Bloc
 
 
 class RunningSum:
-    """A sum of results, added into the first one; where that is not to be changed, `own` is false."""
+    """A sum of results; the first one is changed in place if `own` is true."""
 
     def __init__(self, value: Any = None, own: bool = True) -> None:
         self.value, self._own = value, own
@@ -117,7 +115,7 @@ class Summed:
     """A frozen dataclass whose records add field by field, as results of tasks do."""
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))  # type: ignore[arg-type]
+        return type(self)(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

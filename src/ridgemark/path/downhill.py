@@ -15,40 +15,40 @@ def walk_downhill(evaluate: Callable[[int], float], start: int, count: int, leas
     first, as a walk begins at a large one. Small ridges are slow: once three positions are known, a neighbour is tried
     only where the parabola through the three nearest ones promises a gain. A gain must exceed `least_gain`.
     """
-    known: dict[int, float] = {}
+    errors: dict[int, float] = {}
 
     def seen(k: int) -> float:
-        if k not in known:
-            known[k] = evaluate(k)
-        return known[k]
+        if k not in errors:
+            errors[k] = evaluate(k)
+        return errors[k]
 
     def promised(k: int, here: int) -> float:
-        nearest = sorted(known, key=lambda one: abs(one - here))[:3]
-        return -np.inf if len(nearest) < 3 else float(_parabola(nearest, [known[one] for one in nearest], k))
+        nearest = sorted(errors, key=lambda position: abs(position - here))[:3]
+        return -np.inf if len(nearest) < 3 else float(_parabola(nearest, [errors[position] for position in nearest], k))
 
     def better(here: int, stride: int) -> int | None:
         enough = min(seen(here) / (1.0 + _WORTH), seen(here) - least_gain)
         for k in (here + stride, here - stride):
-            larger = min(known) - stride
-            if len(known) == 2 and larger >= 0:
+            larger = min(errors) - stride
+            if len(errors) == 2 and larger >= 0:
                 seen(larger)
-            if 0 <= k < count and (k in known or promised(k, here) < enough) and seen(k) < enough:
+            if 0 <= k < count and (k in errors or promised(k, here) < enough) and seen(k) < enough:
                 return k
         return None
 
     here = start
     for stride in _STRIDES:
-        while (found := better(here, stride)) is not None:
-            here = found
-        beside = [k for k in (here, here + stride, here - stride) if k in known]
-        lowest = min(known[k] for k in beside)
-        if max(known[k] for k in beside) <= max((1.0 + _WORTH) * lowest, lowest + least_gain):
+        while (neighbour := better(here, stride)) is not None:
+            here = neighbour
+        beside = [k for k in (here, here + stride, here - stride) if k in errors]
+        lowest = min(errors[k] for k in beside)
+        if max(errors[k] for k in beside) <= max((1.0 + _WORTH) * lowest, lowest + least_gain):
             return
-        here = min(beside, key=lambda k: known[k])
+        here = min(beside, key=lambda k: errors[k])
 
 
 def _parabola(at: list[int], values: list[float], where: int) -> float:
     """Return the value of the parabola through three points."""
-    a, b, c = (float(one - where) for one in at)
+    a, b, c = (float(position - where) for position in at)
     fa, fb, fc = values
     return fa * b * c / ((a - b) * (a - c)) + fb * a * c / ((b - a) * (b - c)) + fc * a * b / ((c - a) * (c - b))

@@ -44,7 +44,7 @@ class KeptRows:
 
     def __add__(self, other: KeptRows) -> KeptRows:
         names, most = ("hashes", "weights", "targets"), min(self.most, other.most)
-        values = (np.concatenate([getattr(one, name) for one in (self, other)]) for name in names)
+        values = (np.concatenate([getattr(part, name) for part in (self, other)]) for name in names)
         hashes, first, weights, targets = merge_equal(*values)
         rows = stack_rows([self.rows, other.rows])[first[:most]]
         return KeptRows(hashes[:most], rows, weights[:most], targets[:most], most)

@@ -114,8 +114,8 @@ def _along(groups: RowGroups) -> tuple[Floats, ...]:
 
 def along_partition(blocks: Iterable[Block]) -> tuple[Floats, ...]:
     """Return what `_along` does, with the groups of equal rows of one partition; equal rows elsewhere do not count."""
-    found = [(row_hashes(block), row_weights(block), block.targets) for block in blocks]
-    hashes, weights, targets = (np.concatenate(values) for values in zip(*found, strict=True))
+    of_blocks = [(row_hashes(block), row_weights(block), block.targets) for block in blocks]
+    hashes, weights, targets = (np.concatenate(values) for values in zip(*of_blocks, strict=True))
     distinct = find_distinct(hashes, weights)
     return _along(group_rows(distinct, weights, targets if distinct.has_repeats else None))
 

@@ -19,12 +19,12 @@ _AS_GOOD = 1e-4  # relative difference of losses that does not count
 # Decrease of the sum of the losses that does not count, in units of the least weight of a row. Where nearly all rows
 # are predicted for sure, the few that are not decide, and every smaller ridge seems better.
 _LEAST_GAIN = 0.25
-_SERVES = 10.5  # factor between two ridges up to which the system of one is a good preconditioner for the other
-_LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
+_NEARBY = 10.5  # largest ratio of two ridges at which the system of one is a good preconditioner for the other
+_LEAST_KEPT = 1e-8  # the share of other rows in a prediction is raised to this, where rounding makes it smaller
 _BISECTIONS = 20  # to the sixth digit
-_NO_ROW = 1e-9  # share of a class in equal rows of which none has it, by rounding
-_SEEN, _MOVED = 1e-5, 0.1  # change of a loss, and of a log-odds, that is looked at where a row is left out
-# Decrease of the objective that the last step of a fit along the path may promise, as a share; the first where a step
+_NO_ROW = 1e-9  # a smaller share of a class among equal rows is rounding: none of them has it
+_SEEN, _MOVED = 1e-5, 0.1  # smaller changes of a loss and of log-odds are ignored when a row is left out
+# Fits along the path end when a step promises at most this relative decrease of the objective; the first if a step
 # takes one pass. A fit that ends far from its minimum is smoother, and small ridges then seem better than they are.
 _NEAR = {True: 1e-6, False: 5e-4}
 
@@ -111,12 +111,16 @@ class LeftOutPredictor(MatrixTask):
         return slopes * (leverage / kept)[:, None], kept
 
 
-class OneByOne(LeftOutPredictor):
-    """For every row and target, with the system of this target alone: five arrays of shape (rows, t), side by side.
+class LeftOutByTarget(LeftOutPredictor):
+    """What leaving out each row does to each target alone: five arrays of shape (rows, t), side by side.
 
-    They are the predictor; the slope s_g; the leverage t_g, zero where the predictor would change by at most a tenth
-    and the loss by at most 1e-5; `1 - D_g t_g`, with D_g the weight of the row in the system, given along the rows; and
-    T_g, the leverage that the row would have if no other row were near it.
+    Each target has a system of its own. The arrays are:
+
+    1. the predictor;
+    2. the slope s_g;
+    3. the leverage t_g; zero if leaving the row out changes the predictor by at most 0.1 and the loss by at most 1e-5;
+    4. `1 - D_g t_g`, where D_g is the weight of the row in the system, given along the rows;
+    5. T_g, the leverage that the row would have if all other rows were far from it.
     """
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
@@ -149,11 +153,11 @@ class LabelInfluence(LeftOutPredictor):
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
     """Return the predictor of every row of the sample, from all rows of the fit with other features."""
     features, system = newton.drawn.sampled.features, fit.system
-    given = features.evaluate, features.n_columns, newton.loss, fit.solution, system
+    arguments = features.evaluate, features.n_columns, newton.loss, fit.solution, system
     if not isinstance(system, TargetSystems):
-        return features.passes.map(LeftOutPredictor(*given))
+        return features.passes.map(LeftOutPredictor(*arguments))
     predictor, slopes, leverage, kept, most = np.split(
-        features.passes.map(OneByOne(*given), along=(system.weights,)), 5, axis=1
+        features.passes.map(LeftOutByTarget(*arguments), along=(system.weights,)), 5, axis=1
     )
     squares = slopes**2
     curved = (slopes * newton.loss.curvature_product(predictor, slopes)).sum(axis=1) * newton.drawn.sample.row_counts()
@@ -211,8 +215,8 @@ class LossSearch:
             nearest = min(self.solutions, key=lambda k: (abs(k - position), k != self.lowest_at), default=None)
             start, system = self.start if nearest is None else self.solutions[nearest], None
             if self.lowest is not None and nearest == self.lowest_at:
-                start, system = self.lowest.towards(scaled_ridge), self.lowest.system
-            elif self.lowest is not None and 1 / _SERVES <= scaled_ridge / self.lowest.system.scaled_ridge <= _SERVES:
+                start, system = self.lowest.extrapolated(scaled_ridge), self.lowest.system
+            elif self.lowest is not None and 1 / _NEARBY <= scaled_ridge / self.lowest.system.scaled_ridge <= _NEARBY:
                 system = self.lowest.system
             fit = self.newton.solve(scaled_ridge, start, _NEAR[self.newton.whole], system)
             fit = self.newton.with_own_system(fit)
@@ -247,9 +251,8 @@ class LossSearch:
 def rows_of_classes(newton: Newton) -> tuple[Floats, Floats]:
     """Return how many groups of rows have each class, and the mean share of such a group in the total weight.
 
-    They are the groups that can be left out.
-
-    One number for each target; of two classes those of the class with fewer rows.
+    The groups are those that can be left out. There is one number for each target; of two classes those of the class
+    with fewer rows.
     """
     assert isinstance(newton.loss, ClassLoss)
     rows, groups = newton.passes.left_out().indices, newton.passes.left_out_groups()

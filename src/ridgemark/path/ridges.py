@@ -123,16 +123,16 @@ def loo_path(
     sample. Where residuals of all rows exceed the memory of rows on workers, only the path is returned.
     """
     inverse = solver.at_ridges(ridges.scaled)
-    errors, found = path_errors(passes, ridges_form(factor, solver, inverse, ridges.scaled, target_origin), groups)
+    errors, left_out = path_errors(passes, ridges_form(factor, solver, inverse, ridges.scaled, target_origin), groups)
     path = ridge_path(solver, ridges, n_left_out or passes.n_left_out, per_target, loo_error=errors)
     path = replace(path, sample=np.full(len(path.ridges), n_left_out is not None))
     if passes.beyond_memory:
         return path, None
-    if found is None:
+    if left_out is None:
         scaled = ridges.scaled[path.chosen]
         inverse = solver.at_ridges(scaled)
         return path, left_out_at(passes, factor, solver, inverse, scaled, target_origin, groups)
-    results, sums = found
+    results, sums = left_out
     of_targets = sums[:, path.chosen, np.arange(len(path.chosen))]
     return path, left_out_results(passes, solver, inverse, *at_chosen(results, path.chosen), of_targets)
 
@@ -170,7 +170,7 @@ def _best(errors: Floats, scaled: Floats, centred: CentredMoments, largest: floa
     # Rounding may change the error of a small ridge by this share: residuals are divided by 1 - h, which is then tiny.
     rounding = _ROUNDING * largest / scaled
     lowest = (totals * (1.0 + rounding[:, None])).min(axis=0)
-    # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
+    # Of ridges that do equally well the largest is taken: for pure noise all errors are nearly equal.
     return np.argmax(totals <= (1.0 + _AS_GOOD) * lowest, axis=0)
 
 
@@ -206,28 +206,28 @@ def searched_path(
 
     def evaluate(position: int) -> float:
         scaled = ridges.scaled[position : position + 1]
-        one = solve_one_ridge(centred, float(scaled[0]))
-        if one is None:  # below the rounding of the sums
+        solved = solve_one_ridge(centred, float(scaled[0]))
+        if solved is None:  # below the rounding of the sums
             return np.inf
-        form = ridges_form(factor, centred, one.inverse, scaled, target_origin)
+        form = ridges_form(factor, centred, solved.inverse, scaled, target_origin)
         errors, _ = path_errors(sample, form, None)
-        tried[position] = _Tried(errors[0], one.training_error, one.effective_dimension)
+        tried[position] = _Tried(errors[0], solved.training_error, solved.effective_dimension)
         return float((errors[0] / scale).sum())
 
     walk_downhill(evaluate, start, count)
     if not tried:
         return None
     positions = np.array(sorted(tried))
-    known = [tried[k] for k in positions]
-    training = np.array([one.training_error for one in known])
-    dimensions = np.array([one.effective_dimension for one in known])
-    errors = np.array([one.loo_error for one in known])
+    results = [tried[k] for k in positions]
+    training = np.array([result.training_error for result in results])
+    dimensions = np.array([result.effective_dimension for result in results])
+    errors = np.array([result.loo_error for result in results])
     gcv = [
         generalised_error(t, d + centred.fit_intercept, n_left_out) for t, d in zip(training, dimensions, strict=True)
     ]
     chosen = _best(errors, ridges.scaled[positions], centred, centred.size)
     ends = float(ridges.values[count - 1]), float(ridges.values[0])
-    judged = np.ones(len(known), dtype=bool)
+    judged = np.ones(len(results), dtype=bool)
     return RidgePath(
         ridges.values[positions], errors, np.array(gcv), training, dimensions, "loo", chosen, judged, *ends
     )

@@ -9,9 +9,9 @@ from ridgemark.backends import NUMPY
 from ridgemark.kernels import Mixture
 from ridgemark.kernels.mixture import sum_of_profiles
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, n_columns, printable
+from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, n_columns, printable, shortened
 from ridgemark.report.page import Html
-from ridgemark.report.plots import Chart, Series, draw
+from ridgemark.report.plots import Chart, Series, described, draw
 from ridgemark.rows import ArrayRows, dense
 from ridgemark.tuning.coordinates import part_name
 from ridgemark.tuning.median import ROWS, median_distance
@@ -19,7 +19,7 @@ from ridgemark.tuning.median import ROWS, median_distance
 _POINTS = 200  # points in a plot of scores
 _GROUPS, _FEWEST = 5, 20  # groups of rows whose coverage is shown, and rows in each
 _EFFECTS = 4  # columns whose effects are drawn
-_COLUMNS, _LETTERS = 20, 24  # in a plot of importances: columns, and letters of a name
+_COLUMNS = 20  # in a plot of importances
 _SHORT = {"shared": "one bandwidth", "per_feature": "per feature", "metric": "matrix"} | {
     "all columns included": "all columns",
     "without the Laplacian": "no Laplacian",
@@ -27,26 +27,29 @@ _SHORT = {"shared": "one bandwidth", "per_feature": "per feature", "metric": "ma
 _FADED = 0.02  # a kernel is drawn up to the distance where it falls below this part of its largest value
 
 
+def figure(chart: Chart, name: str, caption: str) -> Html:
+    """Return a chart with its description and its caption."""
+    return html.figure(draw(chart, name), described(chart), caption)
+
+
 def tuning_figure(tuning: Any) -> Html | None:
     """Return the errors that the judging rows found in the course of every descent; None without either."""
     if not tuning.descents or not tuning.n_judging:
         return None
-    lines = [Series(_descent_name(one), *one.looks.T.tolist()) for one in tuning.descents]
-    chart = Chart("evaluations", "judged error", lines, log_y=True)
-    least = min(tuning.descents, key=lambda one: one.judged_error)
-    ends = "; ".join(f"{line.label}, from {line.y[0]:.3g} to {min(line.y):.3g}" for line in lines)
+    lines = [Series(_descent_name(descent), *descent.looks.T.tolist()) for descent in tuning.descents]
+    least = min(tuning.descents, key=lambda descent: descent.judged_error)
     several = f"{len(lines)} descents lower" if len(lines) > 1 else "a descent lowers"
-    return html.figure(
-        draw(chart, "tuning"),
-        f"Judged error against evaluations, one line for each descent: {ends}.",
+    return figure(
+        Chart("evaluations", "judged error", lines, log_y=True),
+        "tuning",
         f"The error on the rows that judge while {several} the leave-one-out error on others, each named by its level, "
         f"its start and its number of rows. The least is {least.judged_error:.3g}.",
     )
 
 
-def _descent_name(one: Any) -> str:
+def _descent_name(descent: Any) -> str:
     """Return level, start and number of rows of a descent."""
-    return f"{_SHORT[one.level]}: {_SHORT.get(one.start, one.start)}, {one.n_rows:,} rows"
+    return f"{_SHORT[descent.level]}: {_SHORT.get(descent.start, descent.start)}, {descent.n_rows:,} rows"
 
 
 def profile_figure(kernel: Any, landmarks: Any) -> Html | None:
@@ -71,10 +74,9 @@ def profile_figure(kernel: Any, landmarks: Any) -> Html | None:
         lines.append(Series(part_name(part), r.tolist(), values([(weight, part)], r), kind="dashed", marked=False))
     here = values(parts, np.array([middle]))
     lines.append(Series("median distance", [middle], here, kind="mark", colour=0))
-    return html.figure(
-        draw(Chart("distance in the shared metric", "kernel value / largest", lines, log_x=True), "profile"),
-        f"The radial parts together against the distance, from {lines[0].y[0]:.3g} at {r[0]:.3g} to "
-        f"{lines[0].y[-1]:.3g} at {r[-1]:.3g}; {here[0]:.3g} at {middle:.3g}, the median distance.",
+    return figure(
+        Chart("distance in the shared metric", "kernel value / largest", lines, log_x=True),
+        "profile",
         "How the radial parts together fall with the distance of two rows, and each of them times its share of the "
         "weights. The star is at the median distance between landmarks.",
     )
@@ -85,21 +87,14 @@ def importance_figure(model: Any) -> Html | None:
     largest = important_columns(model, _COLUMNS)
     if not largest:
         return None
-    names, shares = [printable(name) for name, _ in largest], [share for _, share in largest]
-    short = [shortened(one) for one in names]
+    shares = [share for _, share in largest]
     bars = Series("importance", shares, range(len(shares)), kind="bars")
-    listed = ", ".join(f"{name} {share:.1%}" for name, share in zip(short, shares, strict=True))
-    return html.figure(
-        draw(Chart("importance", "", [bars], names=short), "importance"),
-        f"The importance of {len(names)} of {n_columns(model)} columns, the largest first: {listed}.",
+    return figure(
+        Chart("importance", "", [bars], names=[shortened(printable(name)) for name, _ in largest]),
+        "importance",
         "The importance of a column is its share of the mean squared gradient of the prediction times the column's "
-        f"variance. Shown: {len(names)} of {n_columns(model)} columns, {sum(shares):.1%} of the total.",
+        f"variance. Shown: {len(shares)} of {n_columns(model)} columns, {sum(shares):.1%} of the total.",
     )
-
-
-def shortened(name: str) -> str:
-    """Return a name of at most 24 letters."""
-    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 11]}...{name[-8:]}"
 
 
 def effect_figures(model: Any, summary: Any) -> list[Html]:
@@ -120,43 +115,31 @@ def effect_figures(model: Any, summary: Any) -> list[Html]:
     for j in order[:_EFFECTS]:
         name, average = shortened(printable(summary.effects[j].name)), float(summary.average[j, 0])
         drawn = Series("effect at a row", points[:, features[j]].tolist(), values[:, j, 0].tolist(), kind="points")
-        text = (
+        chart = Chart(name, "change of the prediction per unit", [drawn], [("corrected average", average)])
+        caption = (
             f"Effect of {name} against its value, at {len(rows)} rows; the average, corrected for the ridge, is "
             f"{average:.3g}."
         )
-        chart = Chart(name, "change of the prediction per unit", [drawn], [("corrected average", average)])
-        figures.append(html.figure(draw(chart, f"effect-{j}"), text, text))
+        figures.append(figure(chart, f"effect-{j}", caption))
     return figures
 
 
-def path_figure(path: Any, spread: list[float | None]) -> Html:
-    """Return RMS errors over the ridges searched, in units of the targets' standard deviation."""
-    variance = np.array([s**2 if s else 1.0 for s in spread])
-    searched = path.gcv if path.loo_error is None else path.loo_error
-    errors, training = (np.sqrt((one / variance).mean(axis=1)).tolist() for one in (searched, path.training_error))
+def path_figure(
+    path: Any, errors: tuple[str, list[float]], training: tuple[str, list[float]], chosen: Sequence[int], remark: str
+) -> Html:
+    """Return errors over the ridges searched, with those of the training rows, each after its name."""
     ridges, criterion = path.ridges.tolist(), CRITERIA[path.criterion]
-    chosen = sorted(set(path.chosen.tolist()))
-    picked, at_chosen = ", ".join(f"{ridges[k]:.3g}" for k in chosen), min(errors[k] for k in chosen)
-    others = "" if path.sample.all() else " at other lambdas"
-    sampled = f" Errors{others} are those of a sample of the rows." if path.sample.any() else ""
-    return html.figure(
-        draw_path("RMS error / spread of y", criterion, ridges, errors, training, chosen),
-        f"Error against lambda from {min(ridges):.2g} to {max(ridges):.2g}: the {criterion} error is "
-        f"{at_chosen:.3g} of the spread at the chosen lambda {picked}.",
-        f"The lambdas tried: {criterion} chose {picked}.{sampled} The training error is not an estimate for new rows.",
-    )
-
-
-def draw_path(
-    what: str, criterion: str, ridges: list[float], errors: list[float], training: list[float], chosen: Sequence[int]
-) -> str:
-    """Return the drawing of errors over the ridges searched, with those chosen."""
     lines = [
-        Series(criterion, ridges, errors),
-        Series("training", ridges, training, kind="dashed"),
-        Series("chosen", [ridges[k] for k in chosen], [errors[k] for k in chosen], kind="mark", colour=3),
+        Series(criterion, ridges, errors[1]),
+        Series("training", ridges, training[1], kind="dashed"),
+        Series("chosen", [ridges[k] for k in chosen], [errors[1][k] for k in chosen], kind="mark", colour=3),
     ]
-    return draw(Chart("lambda", what, lines, log_x=True, log_y=True), "path")
+    return figure(
+        Chart("lambda", errors[0], lines, log_x=True, log_y=True),
+        "path",
+        f"The lambdas tried: {criterion} chose {', '.join(f'{ridges[k]:.3g}' for k in chosen)}.{remark} "
+        f"The {training[0]} is not an estimate for new rows.",
+    )
 
 
 def predicted_figure(rows: Any, which: str, target: int, name: str) -> Html:
@@ -164,26 +147,18 @@ def predicted_figure(rows: Any, which: str, target: int, name: str) -> Html:
     observed, predicted = rows["observed"][target], rows["predicted"][target]
     lower, upper = (rows[side][target] if side in rows else None for side in ("lower", "upper"))
     series = Series("observed", predicted, observed, lower, upper, kind="points")
-    chart = Chart("predicted", "observed", [series], diagonal="observed = predicted")
     bars = f" Bars are prediction intervals with target coverage {COVERAGE:.0%}." if "lower" in rows else ""
-    head = f"{len(observed)} {which}"
-    return html.figure(
-        draw(chart, f"predicted-{target}"),
-        f"Observed against predicted {printable(name)} for {head}, scattered around the diagonal.",
-        f"{printable(name)}: {head}.{bars}",
-    )
+    chart = Chart("predicted", "observed", [series], diagonal="observed = predicted")
+    return figure(chart, f"predicted-{target}", f"{printable(name)}: {len(observed)} {which}.{bars}")
 
 
 def residual_figure(rows: Any, which: str, target: int, name: str) -> Html:
     """Return observed minus predicted values against predicted ones."""
     observed, predicted = rows["observed"][target], rows["predicted"][target]
-    residuals = np.subtract(observed, predicted)
-    series = Series("residual", predicted, residuals.tolist(), kind="points", colour=1)
-    chart = Chart("predicted", "observed - predicted", [series], [("zero", 0.0)])
-    return html.figure(
-        draw(chart, f"residuals-{target}"),
-        f"Residuals of {printable(name)} against predictions for {len(observed)} {which}, from {residuals.min():.3g} "
-        f"to {residuals.max():.3g}.",
+    series = Series("residual", predicted, np.subtract(observed, predicted).tolist(), kind="points", colour=1)
+    return figure(
+        Chart("predicted", "observed - predicted", [series], [("zero", 0.0)]),
+        f"residuals-{target}",
         "Residuals should scatter around zero everywhere. A curve means that the model misses something; a funnel, "
         "that the noise grows.",
     )
@@ -197,19 +172,14 @@ def coverage_figure(rows: Any, which: str) -> Html | None:
         np.array(rows[name][0]) for name in ("observed", "predicted", "lower", "upper")
     )
     groups = np.array_split(np.argsort(predicted, kind="stable"), _GROUPS)
-    shares = [float(np.mean((lower[g] <= observed[g]) & (observed[g] <= upper[g]))) for g in groups]
+    shares = np.array([np.mean((lower[g] <= observed[g]) & (observed[g] <= upper[g])) for g in groups])
+    spread = np.array([2.0 * np.sqrt(COVERAGE * (1 - COVERAGE) / len(g)) for g in groups])
     middles = [float(np.median(predicted[g])) for g in groups]
-    spread = [2.0 * np.sqrt(COVERAGE * (1 - COVERAGE) / len(g)) for g in groups]
-    band = (
-        [share - s for share, s in zip(shares, spread, strict=True)],
-        [min(share + s, 1.0) for share, s in zip(shares, spread, strict=True)],
-    )
-    series = Series("share inside", middles, shares, *band, kind="points", colour=2)
-    chart = Chart("predicted", "share inside the interval", [series], [(f"asked: {COVERAGE:.0%}", COVERAGE)])
-    listed = ", ".join(f"{share:.0%}" for share in shares)
-    return html.figure(
-        draw(chart, "coverage"),
-        f"Share of {which} rows inside their interval, in {_GROUPS} groups by the prediction: {listed}.",
+    band = (shares - spread).tolist(), np.minimum(shares + spread, 1.0).tolist()
+    series = Series("share inside", middles, shares.tolist(), *band, kind="points", colour=2)
+    return figure(
+        Chart("predicted", "share inside the interval", [series], [(f"asked: {COVERAGE:.0%}", COVERAGE)]),
+        "coverage",
         f"Intervals of {len(observed)} {which} rows, in {_GROUPS} groups by the prediction. Bars: two standard errors.",
     )
 
@@ -222,8 +192,8 @@ def scores_figure(model: Any, diagnosis: Any) -> Html | None:
     scores = getattr(model, "leverage_scores_", None)
     if scores is None and diagnosis is None:
         return None
-    what, values = ("leverage", None) if scores is None else ("upper bound of the leverage score", scores.upper)
-    values = diagnosis.leverage if values is None else values
+    what = "leverage" if scores is None else "upper bound of the leverage score"
+    values = diagnosis.leverage if scores is None else scores.upper
     order = np.argsort(-values, kind="stable")
     values = values[order]
     n_positive = np.count_nonzero(values > 0)  # a logarithmic axis needs positive values
@@ -239,11 +209,9 @@ def scores_figure(model: Any, diagnosis: Any) -> Html | None:
         Series("rows", (shown + 1).tolist(), values[shown].tolist(), colour=7, marked=False),
         Series("landmarks", (landmarks + 1).tolist(), values[landmarks].tolist(), kind="points", colour=1),
     ]
-    head = f"{what} of {len(values):,} rows"
-    return html.figure(
-        draw(Chart("rank", what, drawn, log_x=True, log_y=True), "scores"),
-        f"The {head} in descending order, from {max(drawn[0].y):.3g} to {min(drawn[0].y):.3g}; landmarks are "
-        f"marked, the first at rank {min(drawn[1].x, default=0)}.",
-        f"{head[0].upper()}{head[1:]}, the largest first. Flat: all rows matter equally. Steep: a few rows "
-        "dominate the fit, and landmarks should be among them.",
+    return figure(
+        Chart("rank", what, drawn, log_x=True, log_y=True),
+        "scores",
+        f"{what[0].upper()}{what[1:]} of {len(values):,} rows, the largest first. Flat: all rows matter equally. "
+        "Steep: a few rows dominate the fit, and landmarks should be among them.",
     )

@@ -1,4 +1,4 @@
-"""The page of a fit: what was fitted, how it was tuned, its errors, its distance to exact, and the influential rows."""
+"""The page of a fit: four answers, its errors, its distance to exact, its rows, how it was tuned, what was fitted."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,22 +6,21 @@ from typing import Any
 import numpy as np
 
 from ridgemark.certificates.record import LARGEST_FACTOR, rounded_up, spent
+from ridgemark.report import class_page, number_page
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
-from ridgemark.report.class_page import class_errors, class_rows, class_sets, loss_path_figure
-from ridgemark.report.fit_answers import fit_answers
-from ridgemark.report.fit_words import COVERAGE, LEVELS, printable
-from ridgemark.report.page import Column, Html
+from ridgemark.report.fit_tables import pairs
+from ridgemark.report.fit_words import LEVELS, printable
+from ridgemark.report.page import Answer, Column, Html
+
+PAGES = {"numbers": number_page, "classes": class_page}
 
 _MOST_NAMES = 24
-_MOST_TARGETS = 4  # targets that get their own figure
-_MOST_EFFECTS = 40  # lines of the table of effects
-_FEW = 3  # columns whose effects on the log-odds of several classes are shown
-_TOP = 10  # influential rows
+_FEW = 3  # columns named
+_CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
 _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere are left out
     "scaled_ridge": "n lambda",
-    "target_rms": "spread of the target (sd)",
     "rms_left": "training error (RMS)",
     "unmeasured": "distance known before measuring, at most",
     "energy_bound": "distance by the energy, at most",
@@ -37,7 +36,6 @@ _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere 
     "ritz_value": "largest Ritz value",
     "failure_probability": "failure probability",
 }
-_INFLUENCE = {"row": "d", "leverage": ".3f", "loo_residual": ".4g", "studentised": ".2f", "cook_distance": ".2e"}
 
 
 class _Fit:
@@ -45,57 +43,73 @@ class _Fit:
 
     def __init__(self, model: Any, run: Any) -> None:
         self.model, self.run = model, run
+        self.parts = PAGES[words.predicts(model)]
         self.certificate = model.certificate_
-        self.targets = list(run.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])
+        self.targets = words.target_names(model, run)
         unknown: list[Any] = [None] * len(self.targets)
         self.spread = words.target_spread(model) or unknown
-        self.classes = hasattr(model, "classes_")
+        self.loo = self.parts.left_out_error(model, run) or unknown
         self.rows = run.held_out or run.sample
         self.which = "held-out rows" if run.held_out else "training rows, each predicted from the others"
-        left_out = [run.sample["rms"]] * len(self.targets) if self.classes and run.sample else None
-        self.loo = left_out or words.leave_one_out_error(model) or unknown
-        self.explained = words.explained(model) or unknown
-        self.diagnosis = model.diagnose() if hasattr(model, "loo_residuals_") else None
-        self.verdict = None
-        if self.diagnosis is not None and self.diagnosis.scores is not None and self.diagnosis.scores.informative:
-            # About the scores of the draw, at a smaller lambda than the fit's.
-            self.verdict = f"For drawing landmarks, {printable(self.diagnosis.verdict)}."
 
 
-def fit_page(
-    model: Any,
-    run: Any,
-    version: str,
-    title: str | None = None,
-    first: Sequence[html.Section] = (),
-    further: Sequence[html.Section] = (),
-) -> str:
+def fit_page(model: Any, run: Any, version: str, title: str | None = None, first: Sequence[html.Section] = ()) -> str:
     """Return the page of a fitted model and its `RunRecord`; what they do not know is left out.
 
-    It is one HTML document with the package's version, and with sections before and after its own.
+    It is one HTML document with the package's version, and with sections before its own.
     """
     fit, importance = _Fit(model, run), figures.importance_figure(model)
-    parts: list[html.Section] = [
-        ("How good is it?", "good", class_errors(fit) if fit.classes else _good(fit)),
-        *([("What matters?", "columns", [importance, *_effects(fit)])] if importance is not None else []),
-        *([("How sure is a prediction?", "sure", _sure(fit))] if hasattr(model, "calibration_") else []),
+    parts, calibrated = fit.parts, hasattr(model, "calibration_")
+    sections: list[html.Section] = [
+        *first,
+        ("How good is it?", "good", parts.errors(fit)),
+        ("What matters?", "columns", [importance, *parts.effects(fit)] if importance else []),
+        ("How sure is a prediction?", "sure", parts.intervals(fit) if calibrated else []),
         ("How close to exact?", "exact", _exact(fit)),
-        ("Which rows matter?", "rows", class_rows(fit) if fit.classes else _rows(fit)),
-        *([("How the kernel was tuned", "tuned", _tuned(model))] if hasattr(model, "tuning_") else []),
+        ("Which rows matter?", "rows", parts.rows(fit)),
+        ("How the kernel was tuned", "tuned", _tuned(model) if hasattr(model, "tuning_") else []),
         ("What was fitted", "fitted", _fitted(fit, version)),
-        ("Time and memory", "cost", [_pairs("Cost of the fit", _costs(model, run))]),
+        ("Time and memory", "cost", [pairs("Cost of the fit", _costs(model, run))]),
     ]
-    parts = [*first, *parts, *further]
-    known = fit_answers(fit)
+    sections = [section for section in sections if section[2]]
+    answers = list(filter(None, [parts.good(fit), _matters(model), parts.sure(fit), _close(fit)]))
     unknown = html.note("This model has neither leave-one-out residuals nor a certificate.")
     return html.page(
         printable(title or ("A fit from landmarks" if run.data is None else f"Fit of {run.data}")),
         [
-            html.answers(known) if known else unknown,
-            html.contents([(title, anchor) for title, anchor, _ in parts]),
-            *(html.section(title, anchor, blocks) for title, anchor, blocks in parts),
+            html.answers(answers) if answers else unknown,
+            html.contents([(title, anchor) for title, anchor, _ in sections]),
+            *(html.section(*section) for section in sections),
         ],
     )
+
+
+def _matters(model: Any) -> Answer | None:
+    largest = words.important_columns(model, _FEW)
+    if not largest:
+        return None
+    names = [f"{printable(name)[:24]} ({share:.0%})" for name, share in largest]
+    sentence = (
+        f"Of {words.n_columns(model)} columns the predictions vary most with {', '.join(names)}; in brackets the share "
+        "of the variation."
+    )
+    return Answer("What matters?", "columns", printable(largest[0][0])[:24], sentence, None)
+
+
+def _close(fit: _Fit) -> Answer | None:
+    certificate, distance = fit.certificate, words.distance_words(fit.model) or ""
+    if certificate is None:
+        return None
+    if certificate.vacuous:
+        return Answer("How close to exact?", "exact", "not known", f"{distance[0].upper()}{distance[1:]}.", "open")
+    bounds = np.broadcast_to(certificate.bound, len(fit.loo))
+    close = all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(bounds, fit.loo, strict=True))
+    count, every = fit.model.n_landmarks_, fit.model.landmark_count_.rule.startswith("all ")
+    used = f"All {count:,} distinct rows are landmarks." if every else f"The fit computes with {count:,} landmarks."
+    sentence = f"{used} Proved: its fitted values are {distance}."
+    sentence += " More landmarks would not change the predictions noticeably." if close and not every else ""
+    short = f"within {rounded_up(np.max(certificate.bound))}"
+    return Answer("How close to exact?", "exact", short, sentence, "good" if close else "open")
 
 
 def _fitted(fit: _Fit, version: str) -> list[Html]:
@@ -116,9 +130,9 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
         ("seed", str(model.random_state)),
         ("ridgemark", version),
     ]
-    blocks = [_pairs("The fit", facts)]
+    blocks = [pairs("The fit", facts)]
     if path is not None and len(path.ridges) > 1:
-        blocks.insert(0, loss_path_figure(path) if fit.classes else figures.path_figure(path, fit.spread))
+        blocks.insert(0, fit.parts.path_figure(fit, path))
     if (used := words.used_names(model)) is not None:
         names = list(map(printable, used))
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -126,111 +140,58 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
     return blocks
 
 
-def _tuned(model: Any) -> list[Html]:
+def _tuned(model: Any) -> list[Html | None]:
     tuning = model.tuning_
     sentence = f"The kernel is {words.tuned_words(tuning, ' with ')}, since {tuning.reason}; it was tuned on "
     sentence += f"{tuning.n_tuning:,} rows with {tuning.n_landmarks:,} landmarks"
     levels = tuning.levels if tuning.n_judging else ()
     if levels:
         sentence += f" in {tuning.n_evaluations:,} evaluations, and judged by {tuning.n_judging:,} other rows"
-    drawn = [figures.profile_figure(model.kernel_, model.landmarks_), figures.tuning_figure(tuning)]
-    shown = [figure for figure in drawn if figure is not None]
     return [
         html.paragraph(f"{sentence}. Errors are RMS, in standard deviations of the target."),
         *_parts(tuning),
-        *_levels(levels),
-        *([html.side_by_side(shown)] if shown else []),
+        _levels(levels),
+        html.side_by_side([figures.profile_figure(model.kernel_, model.landmarks_), figures.tuning_figure(tuning)]),
     ]
 
 
-def _parts(tuning: Any) -> list[Html]:
+def _parts(tuning: Any) -> list[Html | None]:
     """Return the parts of the kernel as a table, and which parts were left out."""
     rows = [
-        [one.kernel, f"{one.weight:.3g}", "-" if one.length is None else f"{one.length:.3g}"] for one in tuning.parts
+        [part.kernel, f"{part.weight:.3g}", "-" if part.length is None else f"{part.length:.3g}"]
+        for part in tuning.parts
     ]
     caption = "Parts of the kernel, a weighted sum; lengths are in units of the shared metric"
     columns = [Column("part"), *html.number_columns("weight", "length")]
     without = f"Left out, since the judging rows are predicted as well without them: {', '.join(tuning.dropped)}."
     return [
-        *([html.table(caption, columns, rows, stacked=True)] if len(rows) > 1 else []),
-        *([html.paragraph(without)] if tuning.dropped else []),
+        html.table(caption, columns, rows, stacked=True) if len(rows) > 1 else None,
+        html.paragraph(without) if tuning.dropped else None,
     ]
 
 
-def _levels(levels: Sequence[Any]) -> list[Html]:
-    """Return how each level was judged as a table; nothing where none was."""
-    last = max((k for k, one in enumerate(levels) if one.taken), default=None)
+def _levels(levels: Sequence[Any]) -> Html | None:
+    """Return how each level was judged as a table; None where none was."""
+    last = max((k for k, level in enumerate(levels) if level.taken), default=None)
     rows = [
-        [LEVELS[one.level], f"{one.judged_error:.4g}"]
-        + (["-"] * 3 if k == 0 else [f"{one.gain:z.1%}", f"{one.standard_errors:z.1f}", f"{one.better:.0%}"])
-        + ["yes" if k == last else "surpassed" if one.taken else "no"]
-        for k, one in enumerate(levels)
+        [LEVELS[level.level], f"{level.judged_error:.4g}"]
+        + (["-"] * 3 if k == 0 else [f"{level.gain:z.1%}", f"{level.standard_errors:z.1f}", f"{level.better:.0%}"])
+        + ["yes" if k == last else "surpassed" if level.taken else "no"]
+        for k, level in enumerate(levels)
     ]
     numbers = html.number_columns("judged error", "gain", "standard errors", "rows better")
     columns = [Column("level"), *numbers, Column("taken")]
-    caption = "Levels, each judged against the one taken before it"
-    return [html.table(caption, columns, rows, stacked=True)] if rows else []
+    return (
+        html.table("Levels, each judged against the one taken before it", columns, rows, stacked=True) if rows else None
+    )
 
 
-def _good(fit: _Fit) -> list[Html]:
-    shown = [] if fit.rows is None else fit.targets[:_MOST_TARGETS]
-    drawn = [
-        draw(fit.rows, fit.which, target, name)
-        for target, name in enumerate(shown)
-        for draw in (figures.predicted_figure, figures.residual_figure)
-    ]
-    return [*([html.side_by_side(drawn)] if drawn else []), _errors(fit)]
-
-
-def _sure(fit: _Fit) -> list[Html]:
-    if fit.classes:
-        return class_sets(fit)
-    if shortage := words.interval_shortage(fit.model):
-        return [html.note(f"Intervals are {shortage}.")]
-    known = fit.model.calibration_
-    proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
-    promise = proved if known.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
-    figure = figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training")
-    return [
-        *([] if figure is None else [figure]),
-        html.paragraph(
-            f"Intervals come from the residuals of {len(known.residuals):,} rows, each predicted without itself. What "
-            f"they promise: {promise}, since {known.reason}."
-        ),
-    ]
-
-
-def _errors(fit: _Fit) -> Html:
-    columns: list[tuple[str, Sequence[float | None], str]] = [
-        ("spread (sd)", fit.spread, ".4g"),
-        ("leave-one-out RMS", fit.loo, ".4g"),
-        ("variance explained", fit.explained, ".1%"),
-    ]
-    caption, held_out = "Errors, in units of the target", fit.run.held_out
-    if held_out is not None:
-        caption += f"; held out: {held_out['n_rows']:,} rows"
-        caption += f", {held_out['repeated']:,} of them training rows too" if held_out.get("repeated") else ""
-        unknown = [None] * len(fit.targets)
-        columns += [("held-out RMS", held_out["rms"], ".4g"), ("in interval", held_out["coverage"] or unknown, ".1%")]
-    cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
-    rows = [list(row) for row in zip(map(printable, fit.targets), *cells, strict=True)]
-    headings = html.number_columns(*(heading for heading, _, _ in columns))
-    return html.table(caption, [Column("target"), *headings], rows, stacked=True)
-
-
-def _distance(fit: _Fit) -> str:
-    """Return the claim of the certificate, or that its bound is not informative."""
-    said = words.distance_words(fit.model) or ""
-    return f"{said[0].upper()}{said[1:]}." if fit.certificate.vacuous else str(fit.certificate.claim)
-
-
-def _exact(fit: _Fit) -> list[Html]:
-    certificate = fit.certificate
-    if certificate is None:
+def _exact(fit: _Fit) -> list[Html | None]:
+    if (certificate := fit.certificate) is None:
         return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
+    distance = words.distance_words(fit.model) or ""
     bound = None if certificate.vacuous else ", ".join(map(rounded_up, np.atleast_1d(certificate.bound)))
     certainty = {"deterministic": "always true", "probability": "true with a probability"}
-    known = {name: label for name, label in _INPUTS.items() if not (fit.classes and name == "target_rms")}
     factor, inputs, promise = certificate.risk_factor, certificate.inputs, certificate.inputs["theorem_3"]
     facts = [
         ("distance to exact, at most (RMS)", bound),
@@ -240,67 +201,10 @@ def _exact(fit: _Fit) -> list[Html]:
         ("cost", spent(certificate.cost)),
     ]
     return [
-        html.note(_distance(fit)),
-        _pairs("The certificate", facts),
-        _pairs("Inputs of the certificate", [(label, _value(inputs.get(name))) for name, label in known.items()]),
-        *([html.paragraph(f"Before any measurement: {promise}")] if promise is not None else []),
-    ]
-
-
-def _effects(fit: _Fit) -> list[Html]:
-    """Return the effects of the most important columns as figures, and average effects as a table."""
-    if fit.classes:
-        known = (fit.run.sample or {}).get("effects")
-        if known and len(fit.model.classes_) > 2:
-            most = {name for name, _ in words.important_columns(fit.model, _FEW)}
-            known = [one for one in known if one["column"] in most]
-        return [_effects_table(known, "on the log-odds")] if known else []
-    if not hasattr(fit.model, "calibration_"):
-        return []
-    summary = fit.model.effects_summary()
-    table = _effects_table(summary.to_record(), f"over {summary.n_rows:,} rows")
-    return [html.side_by_side(figures.effect_figures(fit.model, summary)), table]
-
-
-def _effects_table(effects: Sequence[Any], over: str) -> Html:
-    """Return average effects, with standard errors where they are known, and quartiles."""
-    several = any(one["target"] != effects[0]["target"] for one in effects)
-    headings = {"average": "average", "standard_error": "std. error", "t_value": "t value"}
-    names = [name for name in headings if name in effects[0]]
-    sizes = [-abs(one[names[-1]]) for one in effects]
-    shown = np.sort(np.argsort(sizes, kind="stable")[:_MOST_EFFECTS])
-    rows = [
-        [figures.shortened(printable(one["column"])), one["unit"], *[printable(str(one["target"]))] * several]
-        + [f"{value:.4g}" for value in (*(one[name] for name in names), *one["quartiles"])]
-        for one in (effects[k] for k in shown)
-    ]
-    columns = [Column("column"), Column("effect"), *[Column("target")] * several]
-    numbers = html.number_columns(*(headings[name] for name in names), "25%", "50%", "75%")
-    caption = f"Average effects {over}, and quartiles over the rows"
-    if len(shown) < len(effects):
-        caption += f"; the {len(shown)} of {len(effects)} with the largest {headings[names[-1]]}"
-    return html.table(caption, [*columns, *numbers], rows)
-
-
-def _rows(fit: _Fit) -> list[Html]:
-    figure = figures.scores_figure(fit.model, fit.diagnosis)
-    blocks = [] if fit.verdict is None else [html.paragraph(fit.verdict)]
-    blocks += [] if figure is None else [figure]
-    influential = [] if fit.diagnosis is None else fit.diagnosis.to_record(_TOP)["top"]
-    if influential:
-        numbers = html.number_columns("row", "leverage", "leave-one-out residual", "studentised", "Cook's distance")
-        rows = [
-            [format(one[name], form) for name, form in _INFLUENCE.items()]
-            + ["yes" if one["landmark"] else "no", str(one["why"])]
-            for one in influential
-        ]
-        caption = "The most influential rows, numbered from 0"
-        blocks.append(html.table(caption, [*numbers, Column("landmark"), Column("why")], rows, stacked=True))
-    return blocks or [
-        html.note(
-            "This model has no leave-one-out residuals of all rows, so influential rows are not known. Model files of "
-            "`ridgemark fit --keep-sums` have them."
-        )
+        html.note(f"{distance[0].upper()}{distance[1:]}." if certificate.vacuous else str(certificate.claim)),
+        pairs("The certificate", facts),
+        pairs("Inputs of the certificate", [(label, _value(inputs.get(name))) for name, label in _INPUTS.items()]),
+        None if promise is None else html.paragraph(f"Before any measurement: {promise}"),
     ]
 
 
@@ -313,12 +217,6 @@ def _costs(model: Any, run: Any) -> list[tuple[str, str | None]]:
         ("of their time, waiting for rows", None if waited is None else f"{waited:.0%}"),
         ("kernel entries", f"{model.n_kernel_evaluations_:,}"),
     ]
-
-
-def _pairs(caption: str, entries: Sequence[tuple[str, str | None]]) -> Html:
-    """Return a table of labels and values; what is None is left out."""
-    rows = [[printable(what), printable(value)] for what, value in entries if value is not None]
-    return html.table(caption, [Column("what"), Column("value")], rows)
 
 
 def _value(value: Any) -> str | None:

@@ -1,34 +1,47 @@
 """A fitted model in words and numbers, for a page and for printing."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from ridgemark.certificates.record import rounded_up
-from ridgemark.intervals import rows_needed
+from ridgemark.intervals import Calibration, rows_needed
 from ridgemark.kernels import Mixture
+from ridgemark.path import RidgePath
+from ridgemark.report.page import Tone
 from ridgemark.rows.places import shown
 from ridgemark.selection import Auto, Selection
 from ridgemark.tuning.coordinates import names_of, part_name
 
 COVERAGE = 0.9
+TONES: dict[str, Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
+_LETTERS = 24  # of a name in a figure or a table
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
+EXACT = {"numbers": "exact kernel ridge regression", "classes": "exact kernel logistic regression"}
+_SLOW, _LONG = 0.1, 10.0  # share of the passes' time, and seconds of the run; waiting for rows is told from here on
 CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
+
+
+def predicts(model: Any) -> Literal["numbers", "classes"]:
+    """Return what a model predicts; pages and commands look up by it what they measure and say."""
+    return "classes" if hasattr(model, "classes_") else "numbers"
+
+
+def target_names(model: Any, about: Any) -> list[str]:
+    """Return the names of the targets of rows or of a run, or else their numbers."""
+    return list(about.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])
 
 
 def leave_one_out_error(model: Any) -> list[float] | None:
     """Return the RMS of the leave-one-out residuals of every target; None without residuals."""
-    path = getattr(model, "ridge_path_", None)
-    if hasattr(model, "classes_"):
-        return None
-    if path is not None and path.loo_error is not None:
+    path, calibration = getattr(model, "ridge_path_", None), getattr(model, "calibration_", None)
+    if isinstance(path, RidgePath) and path.loo_error is not None:
         return np.sqrt(path.loo_error[path.chosen, np.arange(len(path.chosen))]).tolist()
-    if not hasattr(model, "calibration_"):
+    if not isinstance(calibration, Calibration):
         return None
-    known = model.calibration_
-    return np.sqrt(np.average(known.residuals**2, axis=0, weights=known.weights)).tolist()
+    return np.sqrt(np.average(calibration.residuals**2, axis=0, weights=calibration.weights)).tolist()
 
 
 def target_spread(model: Any) -> list[Any] | None:
@@ -81,7 +94,7 @@ def kernel_words(model: Any) -> str:
 
 def tuned_words(tuning: Any, joined: str = ", ") -> str:
     """Return the names of the parts of a tuned kernel, and its level where a part has bandwidths."""
-    lengths = any(one.kernel != "Linear" for one in tuning.parts)
+    lengths = any(part.kernel != "Linear" for part in tuning.parts)
     return f"{tuning.kernel}{joined}{LEVELS[tuning.level]}" if lengths else tuning.kernel
 
 
@@ -134,8 +147,8 @@ def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | Non
 def _repeats(model: Any) -> str | None:
     """Return what leaving out equal rows together means for the error, where most rows equal another; or else None."""
     n_repeats, n_rows = model._model.rows.n_duplicates, model._model.choice.sums.n_rows
-    known = getattr(model, "calibration_", None)
-    one_by_one = known is not None and known.n_distinct == len(known.weights)
+    calibration = getattr(model, "calibration_", None)
+    one_by_one = calibration is not None and calibration.n_distinct == len(calibration.weights)
     if 2 * n_repeats < n_rows or one_by_one:
         return None
     return (
@@ -180,19 +193,37 @@ def distance_words(model: Any) -> str | None:
         beside = f", {share}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
     risk = None if certificate is None else certificate.inputs.get("failure_probability")
     probably = "" if risk is None else f" (with probability {1 - risk:g})"
-    kind = "logistic" if hasattr(model, "classes_") else "ridge"
-    return f"within RMS {', '.join(map(rounded_up, bounds))} of exact kernel {kind} regression{beside}{probably}"
+    return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[predicts(model)]}{beside}{probably}"
 
 
 def interval_shortage(model: Any) -> str | None:
     """Return why there are no intervals of the coverage shown, where distinct rows are too few for it; or else None."""
-    known = getattr(model, "calibration_", None)
-    if known is None or hasattr(model, "classes_") or known.n_distinct >= rows_needed(COVERAGE):
+    calibration = getattr(model, "calibration_", None)
+    if not isinstance(calibration, Calibration) or calibration.n_distinct >= rows_needed(COVERAGE):
         return None
     return (
         f"left out, as coverage {COVERAGE:g} needs at least {rows_needed(COVERAGE)} distinct rows of features, and "
-        f"there are {known.n_distinct}"
+        f"there are {calibration.n_distinct}"
     )
+
+
+def cost_words(model: Any, run: Any) -> str:
+    """Return the time and memory of a fit, its passes, and the time that these waited for rows where it is long."""
+    parts = [spoken(run.seconds or 0.0)]
+    if run.peak_bytes:
+        parts.append(f"{run.peak_bytes / 2**30:.1f} GiB of memory")
+    count = n_columns(model)
+    rows = "the rows" if run.n_rows is None else f"{run.n_rows:,} rows of {count} column{'s' * (count != 1)}"
+    parts.append(f"{model.n_passes_} passes over {rows}")
+    if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= _LONG:
+        parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
+    return ", ".join(parts)
+
+
+def repeated_words(errors: Mapping[str, Any]) -> str:
+    """Return how many test rows have the features of training rows, if there are any."""
+    repeated = errors.get("repeated")
+    return f", {repeated:,} of them have the features of training rows" if repeated else ""
 
 
 def spoken(seconds: float) -> str:
@@ -203,4 +234,9 @@ def spoken(seconds: float) -> str:
 
 def printable(name: str) -> str:
     """Return text from a file without invisible characters or those that change the text direction."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in name)
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
+
+
+def shortened(name: str) -> str:
+    """Return a name of at most 24 letters."""
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 11]}...{name[-8:]}"

@@ -28,7 +28,7 @@ class Answer:
     tone: Tone | None
 
 
-Section = tuple[str, str, Sequence[Html]]
+Section = tuple[str, str, Sequence[Html | None]]
 """Title, anchor and contents."""
 
 # The frame of a page, whose policy allows no requests and no scripts, but inline styles: matplotlib writes them into
@@ -60,9 +60,9 @@ def style() -> str:
     return (_FOLDER / "style.css").read_text(encoding="utf-8")
 
 
-def section(title: str, anchor: str, blocks: Sequence[Html]) -> Html:
-    """Return a section of the page with a heading; links reach it by the anchor."""
-    inner = "\n".join(blocks)
+def section(title: str, anchor: str, blocks: Sequence[Html | None]) -> Html:
+    """Return a section of the page with a heading; links reach it by the anchor. Blocks that are None are left out."""
+    inner = "\n".join(filter(None, blocks))
     return Html(f'<section id="{escape(anchor)}">\n<h2>{escape(title)}</h2>\n{inner}\n</section>')
 
 
@@ -106,10 +106,10 @@ def key_numbers(entries: Sequence[tuple[str, str]]) -> Html:
 def answers(entries: Sequence[Answer]) -> Html:
     """Return questions with their answers as cards; each links to its section."""
     cards = "".join(
-        f'<div><h2><a href="#{escape(one.anchor)}">{escape(one.question)}</a></h2>'
-        f'<p class="short{f" {one.tone}" if one.tone else ""}">{escape(one.short)}</p>'
-        f"<p>{escape(one.sentence)}</p></div>"
-        for one in entries
+        f'<div><h2><a href="#{escape(answer.anchor)}">{escape(answer.question)}</a></h2>'
+        f'<p class="short{f" {answer.tone}" if answer.tone else ""}">{escape(answer.short)}</p>'
+        f"<p>{escape(answer.sentence)}</p></div>"
+        for answer in entries
     )
     return Html(f'<div class="answers">{cards}</div>')
 
@@ -138,9 +138,10 @@ def figure(svg: str, alt: str, caption: str) -> Html:
     )
 
 
-def side_by_side(figures: Sequence[Html]) -> Html:
-    """Return figures in a row, or below each other on a narrow page."""
-    return Html('<div class="figures">' + "\n".join(figures) + "</div>")
+def side_by_side(figures: Sequence[Html | None]) -> Html:
+    """Return figures in a row, or below each other on a narrow page; nothing where there is none."""
+    drawn = "\n".join(filter(None, figures))
+    return Html(f'<div class="figures">{drawn}</div>' if drawn else "")
 
 
 def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:

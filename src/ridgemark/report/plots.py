@@ -20,7 +20,7 @@ _INK, _QUIET, _LINE = list(_TOKENS)[:3]
 _PALETTE = list(_TOKENS)[3:]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", ".")
 _MARK = "*"
-_FEW = 20  # points up to which they are drawn larger
+_FEW = 20  # points up to which they are drawn larger, and each is described
 _WIDTH, _HEIGHT = 4.3, 3.3  # inches: about a phone's width, so that text is not shrunk there
 _LINE_HEIGHT = 0.2  # inches of a name, and of a line of the legend
 _LINES = 3  # of the legend, that fit below a chart of this height
@@ -72,6 +72,26 @@ def draw(chart: Chart, name: str) -> str:
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(text.getvalue(), name)
+
+
+def described(chart: Chart) -> str:
+    """Return what a chart shows in words, for those who do not see it."""
+    lines = [f"{series.label}: {_points(chart, series)}" for series in chart.series]
+    lines += [f"{label}: {level:.3g}" for label, level in chart.levels]
+    axes = "bars" if chart.names else f"{chart.y_label} against {chart.x_label}"
+    return f"Chart of {axes}; {'; '.join(lines)}."
+
+
+def _points(chart: Chart, series: Series) -> str:
+    """Return the points of a series, or where there are many the ends of a line, or the extent of a cloud."""
+    x, y = series.x, series.y
+    if chart.names:
+        return ", ".join(f"{name} {value:.3g}" for name, value in zip(chart.names, x, strict=True))
+    if len(y) <= _FEW:
+        return ", ".join(f"{b:.3g} at {a:.3g}" for a, b in zip(x, y, strict=True))
+    if series.kind == "points":
+        return f"{len(y)} points from {min(y):.3g} to {max(y):.3g}"
+    return f"from {y[0]:.3g} at {x[0]:.3g} to {y[-1]:.3g} at {x[-1]:.3g}"
 
 
 def require_matplotlib() -> Any:

@@ -7,12 +7,12 @@ import numpy as np
 
 from ridgemark.errors import require
 from ridgemark.rows.cells import DOUBLE
-from ridgemark.rows.column import Column, number_column, times, words
+from ridgemark.rows.column import Cells, number_column, times, words
 
 _TEXTS = {"string", "large_string", "string_view"}
 
 
-def arrow_column(column: Any) -> Column:
+def arrow_column(column: Any) -> Cells:
     """Return an Arrow array or chunked array as a column; dates and times in UTC."""
     types, kind, stated = require_pyarrow().types, column.type, str(column.type)
     missing = np.asarray(column.is_null()) if column.null_count else None
@@ -24,16 +24,16 @@ def arrow_column(column: Any) -> Column:
         levels = words(coded.dictionary.to_pylist())
         if coded.dictionary.null_count:
             missing = np.asarray(coded.dictionary.is_null())[codes] | (False if missing is None else missing)
-        return Column("category" if types.is_dictionary(kind) else "text", codes, missing, levels, stated=stated)
+        return Cells("category" if types.is_dictionary(kind) else "text", codes, missing, levels, stated=stated)
     if types.is_time(kind):
         made = times(np.asarray(column.cast("time64[ns]").cast("int64").fill_null(0)))
         return replace(made, missing=missing, stated=stated)
     if types.is_null(kind):
-        return Column("number", np.zeros(len(column)), np.ones(len(column), dtype=bool), stated=stated)
+        return Cells("number", np.zeros(len(column)), np.ones(len(column), dtype=bool), stated=stated)
     if types.is_decimal(kind):
         column = column.cast("float64")
     elif not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_temporal(kind)):
-        return Column("other", np.zeros(len(column)), stated=stated)
+        return Cells("other", np.zeros(len(column)), stated=stated)
     if missing is not None and (types.is_integer(kind) or types.is_boolean(kind)):
         column = column.fill_null(False if types.is_boolean(kind) else 0)
     return replace(number_column(np.asarray(column)), missing=missing, stated=stated)
@@ -50,4 +50,4 @@ def arrow_dtype(kind: Any) -> np.dtype[Any]:
 
 def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
     """Return pyarrow, or raise the error that names its extra."""
-    return require("arrow", what, "pyarrow", *(f"pyarrow.{part}" for part in ("csv", "ipc", "parquet", "types")))
+    return require("arrow", what, "pyarrow", *(f"pyarrow.{part}" for part in ("csv", "fs", "ipc", "parquet", "types")))

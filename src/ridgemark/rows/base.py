@@ -6,7 +6,7 @@ import copy
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
@@ -20,8 +20,8 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.parameters import positive_count
 
 if TYPE_CHECKING:
-    from ridgemark.rows.choice import Choice, Header
     from ridgemark.rows.column import ColumnEncoder
+    from ridgemark.rows.header import Header, Roles
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = slice | npt.NDArray[np.intp]  # a slice with start and stop, or row numbers
@@ -75,23 +75,20 @@ class Block:
             return self.taken
         return np.arange(self.start, self.start + self.n_rows)
 
-    def part(self, first: int, last: int) -> Block:
-        """Return the rows `first` to `last` (excluded) of this block, without a copy."""
-        return replace(self.at(slice(first, last)), start=self.start + first)
-
     def parts(self, most: int) -> Iterator[Block]:
         """Yield the block in the fewest parts of at most `most` rows, all of nearly the same size."""
-        size = -(-self.n_rows // max(1, -(-self.n_rows // most)))
-        for first in range(0, self.n_rows, size or 1):
-            yield self.part(first, min(first + size, self.n_rows))
+        n_rows = self.n_rows
+        size = -(-n_rows // max(1, -(-n_rows // most)))
+        for first in range(0, n_rows, size or 1):
+            yield self.at(slice(first, first + size), self.start + first)
 
-    def at(self, rows: Rows) -> Block:
-        """Return some rows of this block, by their positions, as a block that starts at row 0."""
+    def at(self, rows: Rows, start: int = 0) -> Block:
+        """Return some rows of this block, by their positions, as a block that starts at this row."""
         targets = None if self.targets is None else self.targets[rows]
         weights = None if self.weights is None else self.weights[rows]
         along = tuple(values[rows] for values in self.along)
         held = None if self.held is None else self.held[rows]
-        return Block(0, self.features[rows], targets, weights, None, along, self.converted_late, held)
+        return Block(start, self.features[rows], targets, weights, None, along, self.converted_late, held)
 
 
 @runtime_checkable
@@ -126,10 +123,9 @@ class RowSource(Protocol):
 
 
 class BaseRows(RowSource):
-    """Base of every source in the package: implements `RowSource` from two readers, `_pieces` and `_take`.
+    """Base of every source in the package: implements `RowSource` from two readers, `_blocks` and `_take`.
 
-    A subclass sets the attributes. Pieces may have any sizes: they are regrouped here, so the blocks of a data set do
-    not depend on how it is stored.
+    A subclass sets the attributes.
     """
 
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
@@ -137,7 +133,7 @@ class BaseRows(RowSource):
     n_skipped: int = 0  # rows of the data that are left out, since their target is missing
     kept: npt.NDArray[np.intp] | None = None  # then the numbers in the data of the others
     header: Header | None = None  # all columns of the data, where these were chosen from it
-    choice: Choice | None = None  # which of them are features, targets and weight
+    roles: Roles | None = None  # which of them are features, targets and weight
     schema_options: Mapping[str, Any] = MappingProxyType({})  # of `tables.learn_schema`, for a fit to these rows
     encoded_before: BaseRows | None = None  # these rows as features of a fit to them, where their schema is learned
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
@@ -148,11 +144,8 @@ class BaseRows(RowSource):
     finite: bool = True  # whether all features are known to be finite numbers, which need no encoding
 
     @abstractmethod
-    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
-        """Iterate in order over blocks that cover the rows `start` to `stop`.
-
-        Blocks may have any size (`block_rows` is best); the first and last may extend beyond these rows.
-        """
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        """Iterate over the rows `start` to `stop` in order, `block_rows` at a time; the last block may be smaller."""
 
     @abstractmethod
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
@@ -184,20 +177,16 @@ class BaseRows(RowSource):
         Calls are independent; several iterations may run concurrently. A source whose weights are all zero is refused
         at the end of a pass over all rows.
         """
-        size = positive_count(block_rows, "block_rows")
-        return self._blocks(min(size, self.n_rows), start, self.n_rows if stop is None else stop)
-
-    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
-        total_weight = 0.0
-        for block in self._regroup(self._pieces(block_rows, start, stop), block_rows, start, stop):
-            if block.weights is not None:
-                total_weight += float(block.weights.sum())
-            yield block
-        if self.has_weights and self.whole and (start, stop) == (0, self.n_rows):
-            check_total_weight(total_weight)
+        size, stop = positive_count(block_rows, "block_rows"), self.n_rows if stop is None else stop
+        blocks = self._blocks(min(size, self.n_rows), start, stop)
+        everything = self.whole and (start, stop) == (0, self.n_rows)
+        return _weighed(blocks) if self.has_weights and everything else blocks
 
     def _regroup(self, pieces: Iterator[Block], block_rows: int, start: int, stop: int) -> Iterator[Block]:
-        """Yield the rows `start` to `stop` of the pieces as blocks of `block_rows`."""
+        """Yield the rows `start` to `stop` of pieces, which cover them in order, as blocks of `block_rows`.
+
+        So the blocks of a data set do not depend on how it is stored. The first and last piece may extend beyond.
+        """
         pending, filled = self._blank(0, 0), 0
         for piece in pieces:
             at, end = max(0, start - piece.start), min(piece.n_rows, stop - piece.start)
@@ -206,7 +195,7 @@ class BaseRows(RowSource):
                     first = piece.start + at
                     size = min(block_rows, stop - first)
                     if end - at >= size:  # the whole block is in this piece: no copy
-                        yield piece.part(at, at + size)
+                        yield piece.at(slice(at, at + size), first)
                         at += size
                         continue
                     pending = self._blank(first, size)
@@ -239,6 +228,15 @@ class BaseRows(RowSource):
                 f"there is no row {asked[outside[0]]}; the {self.n_rows} rows are numbered 0 to {self.n_rows - 1}"
             )
         return self._take(asked.astype(np.intp))
+
+
+def _weighed(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Yield the blocks of all rows; refuse, at the end, weights that are all zero."""
+    total_weight = 0.0
+    for block in blocks:
+        total_weight += float(block.weights.sum())
+        yield block
+    check_total_weight(total_weight)
 
 
 def row_weights(block: Block) -> npt.NDArray[np.float64]:

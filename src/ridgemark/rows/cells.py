@@ -34,17 +34,6 @@ def numbers(values: Array, dtype: np.dtype[Any], place: Place, gaps: bool = Fals
     Booleans become 0 and 1. Text, dates, missing values, NaN (unless `gaps`), infinities and integers beyond 2**53 are
     refused with an error that names row and column.
     """
-    result = _converted(values, dtype, place)
-    _check_finite(result, place, gaps)
-    return result
-
-
-def finite_numbers(values: Array, dtype: np.dtype[Any], place: Place) -> bool:
-    """Return whether no value is NaN; refuse all else that `numbers` refuses."""
-    return _check_finite(_converted(values, dtype, place), place, gaps=True)
-
-
-def _converted(values: Array, dtype: np.dtype[Any], place: Place) -> Array:
     kind = values.dtype.kind
     if kind == "O" and values.ndim == 1:
         values = from_objects(values, place)
@@ -53,7 +42,9 @@ def _converted(values: Array, dtype: np.dtype[Any], place: Place) -> Array:
     else:
         check_integers(values, place)
     with np.errstate(over="ignore"):  # an overflow becomes infinite and is refused below
-        return as_floats(values, dtype)
+        result = as_floats(values, dtype)
+    _check_finite(result, place, gaps)
+    return result
 
 
 def as_floats(values: Array, dtype: np.dtype[Any]) -> Array:
@@ -71,14 +62,13 @@ def stacked(columns: Sequence[Array], dtype: np.dtype[Any], place: Place) -> Arr
     return matrix
 
 
-def _check_finite(values: Array, place: Place, gaps: bool) -> bool:
-    """Return whether all values are finite; refuse infinities, and NaN unless `gaps`, with the place of the first."""
+def _check_finite(values: Array, place: Place, gaps: bool) -> None:
+    """Refuse infinities, and NaN unless `gaps`, with the place of the first."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # true for almost all data, without a temporary array
-            return True
+            return
     if (at := _first(np.isinf(values) if gaps else ~np.isfinite(values))) is not None:
         raise place.bad_number(float(values[at]), *at)
-    return not np.isnan(values).any()
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -92,6 +82,15 @@ def is_finite(values: Any) -> bool:
     """Return whether an array or sparse matrix of floats holds neither NaN nor an infinity."""
     stored = values.data if sparse.issparse(values) else values
     return bool(np.isfinite(stored.sum()) or np.isfinite(stored).all())
+
+
+def is_mapped(array: Any) -> bool:
+    """Return whether an array is a memory map, or a view of one."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
 
 
 def is_number(text: str) -> bool:

@@ -25,8 +25,8 @@ _LONGEST = dt.timedelta(days=10**8)  # of time spans, which 64 bits count in mic
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """Some rows of one column.
+class Cells:
+    """The cells of one column at some rows.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: Rows) -> Column:
+    def __getitem__(self, rows: Rows) -> Cells:
         missing = None if self.missing is None else self.missing[rows]
         return replace(self, values=self.values[rows], missing=missing)
 
@@ -100,7 +100,7 @@ class ColumnEncoder(Protocol):
     texts: frozenset[int]
     keeps_columns: bool
 
-    def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Array | None = None) -> Array:
+    def __call__(self, start: int, columns: Sequence[Cells], place: Place, weights: Array | None = None) -> Array:
         """Return the features (n, k) of the rows from `start` on, in float64; `weights` are those of the rows."""
 
 
@@ -111,7 +111,7 @@ class NoFeatures:
     texts: frozenset[int] = frozenset()
     keeps_columns = False
 
-    def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Array | None = None) -> Array:
+    def __call__(self, start: int, columns: Sequence[Cells], place: Place, weights: Array | None = None) -> Array:
         """Return features (n, 0); refuse infinities and integers beyond 2**53."""
         for k, column in enumerate(columns):
             if column.kind == "number" and column.values.dtype.kind != "m":
@@ -124,30 +124,30 @@ def without_features(source: RowSource) -> RowSource:
     return source.encoded_by(NoFeatures()) if isinstance(source, BaseRows) and not source.finite else source
 
 
-def rows_with_gaps(parts: Iterable[Sequence[Column]]) -> Indices:
+def rows_with_gaps(parts: Iterable[Sequence[Cells]]) -> Indices:
     """Return the rows with a missing value in one of some columns, given in parts of some rows."""
     return np.flatnonzero(np.concatenate([np.any([column.gaps for column in part], axis=0) for part in parts]))
 
 
-def number_column(values: Array) -> Column:
+def number_column(values: Array) -> Cells:
     """Return an array of numbers, booleans, dates or time spans as a column; other types are of the kind "other"."""
     kinds: dict[str, Kind] = {"b": "boolean", "M": "date", **dict.fromkeys("fium", "number")}
-    return Column(kinds.get(values.dtype.kind, "other"), values, stated=str(values.dtype))
+    return Cells(kinds.get(values.dtype.kind, "other"), values, stated=str(values.dtype))
 
 
-def times(nanoseconds: Array) -> Column:
+def times(nanoseconds: Array) -> Cells:
     """Return times of the day as moments of the first day of 1970."""
-    return Column("date", (nanoseconds // 1000).astype(np.int64).view(MOMENT))
+    return Cells("date", (nanoseconds // 1000).astype(np.int64).view(MOMENT))
 
 
-def text_column(values: Iterable[Any], missing: Flags, stated: str, kind: Kind = "text") -> Column:
+def text_column(values: Iterable[Any], missing: Flags, stated: str, kind: Kind = "text") -> Cells:
     """Return text, one for each row; what stands where a value is missing is ignored."""
     known: dict[str, int] = {}
     positions = (
         -1 if gap else known.setdefault(value, len(known)) for value, gap in zip(values, missing.tolist(), strict=True)
     )
     codes = np.fromiter(positions, dtype=np.intp, count=len(missing))
-    return Column(kind, codes, missing, words(known), stated=stated)
+    return Cells(kind, codes, missing, words(known), stated=stated)
 
 
 def words(texts: Iterable[Any]) -> Array:
@@ -155,12 +155,12 @@ def words(texts: Iterable[Any]) -> Array:
     return np.array([*map(str, texts), None], dtype=object)[:-1]  # None: an array of objects, also if it is empty
 
 
-def array_column(values: Array, place: Place) -> Column:
+def array_column(values: Array, place: Place) -> Cells:
     """Return an array (n,) of any type as a column; text and objects are read by their content."""
     return object_column(values.astype(object), place) if values.dtype.kind in "OUT" else number_column(values)
 
 
-def object_column(values: Array, place: Place) -> Column:
+def object_column(values: Array, place: Place) -> Cells:
     """Return Python objects of one type as a column; text is read by its content, and no encoding takes other types."""
     missing = np.fromiter(map(is_missing, values), dtype=bool, count=len(values))
     present = values[~missing]
@@ -170,19 +170,19 @@ def object_column(values: Array, place: Place) -> Column:
         return all(issubclass(one, allowed) for one in types)
 
     if not types:
-        return Column("number", np.zeros(len(values)), missing, stated="object")
+        return Cells("number", np.zeros(len(values)), missing, stated="object")
     if all_are(str):
         return text_column(values, missing, "object")
     if all_are(bool, np.bool_):
-        return Column("boolean", np.where(missing, False, values).astype(bool), missing, stated="object")
+        return Cells("boolean", np.where(missing, False, values).astype(bool), missing, stated="object")
     if all_are(Real, Decimal, np.bool_):
         filled = values.copy()
         filled[missing] = 0.0
-        return Column("number", from_objects(filled, place), missing, stated="object")
+        return Cells("number", from_objects(filled, place), missing, stated="object")
     if all_are(dt.date):
         moments = np.full(len(values), "NaT", MOMENT)
         moments[~missing] = np.array(list(map(in_utc, present)), MOMENT)
-        return Column("date", moments, stated="object")
+        return Cells("date", moments, stated="object")
     if all_are(dt.time):
         of_day = [None if gap else dt.datetime.combine(_EPOCH, one) for one, gap in zip(values, missing, strict=True)]
         return object_column(np.array(of_day, dtype=object), place)
@@ -193,7 +193,7 @@ def object_column(values: Array, place: Place) -> Column:
         spans = np.full(len(values), "NaT", "timedelta64[us]")
         spans[~missing] = list(present)
         return number_column(spans)
-    return Column("other", values, missing, stated="object")
+    return Cells("other", values, missing, stated="object")
 
 
 def in_utc(moment: Any) -> Any:

@@ -17,9 +17,9 @@ from ridgemark.rows.arrow import CsvParser
 from ridgemark.rows.arrow_column import require_pyarrow
 from ridgemark.rows.base import Array, Block
 from ridgemark.rows.cells import CODE, LARGEST_EXACT, TRUTH, has_gaps, is_large_integer
-from ridgemark.rows.choice import Header, as_keys
-from ridgemark.rows.column import Column, words
+from ridgemark.rows.column import Cells, words
 from ridgemark.rows.files import FileState, open_csv, reading, require_file
+from ridgemark.rows.header import Header, as_keys
 from ridgemark.rows.labels import text_labels
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
@@ -96,25 +96,25 @@ class CsvRows(ScannedRows):
             named = _has_header(cells, decimal, self.source, target, columns, weight)
             self.names = cells if named else tuple(str(j) for j in range(len(cells)))
             header = Header(self.source, len(cells), self.names)
-            choice = header.choose(target, columns, weight)
+            roles = header.choose(target, columns, weight)
             self.parser = CsvParser(len(cells), delimiter, decimal)
             parts = chain([rest] if named else [first, rest], lines)
-            needed = choice.targets if skip else ()
+            needed = roles.targets if skip else ()
             self._chunks = list(scan.find_chunks(parts, self.parser, self.source, needed))
         if not self._chunks:
             raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
-        self.targets, self._labels_are_text = choice.targets, labels == "text"
+        self.targets, self._labels_are_text = roles.targets, labels == "text"
         self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
         self.without_codes: set[tuple[int, int]] = set()  # first rows of chunks, and columns, known to hold none
         skipped = np.concatenate([chunk.skipped for chunk in self._chunks])
-        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], files, skipped)
+        super().__init__(header, roles, [chunk.n_rows for chunk in self._chunks], files, skipped)
 
     def _check_roles(self) -> None:
-        roles = self.choice.weight if text_labels(self) else self.choice.targets + self.choice.weight
+        roles = self.roles.weight if text_labels(self) else self.roles.targets + self.roles.weight
         for piece in self.pieces([0]) if roles else ():
             piece.columns(roles, as_number=roles)
 
-    def _target_columns(self) -> Iterator[Column]:
+    def _target_columns(self) -> Iterator[Cells]:
         """Iterate over the column of the target: numbers, booleans, or text; the first text decides."""
         read: dict[str, Sequence[int]] = {"as_text": self.targets} if self._labels_are_text else {}
         for piece in self.pieces():
@@ -138,13 +138,13 @@ class CsvRows(ScannedRows):
                 yield CsvPiece(self, chunk, file.read(chunk.n_bytes))
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
-        n_encoded = 0 if self.encoder is None else len(self.choice.features)
-        texts = [] if self.encoder is None else [self.choice.features[j] for j in self.encoder.texts]
+        n_encoded = 0 if self.encoder is None else len(self.roles.features)
+        texts = [] if self.encoder is None else [self.roles.features[j] for j in self.encoder.texts]
         labels = self.targets if text_labels(self) else ()
-        numbers = [j for j in self.choice.all[n_encoded:] if j not in labels]
+        numbers = [j for j in self.roles.all[n_encoded:] if j not in labels]
         for piece in self.pieces(chunks):
-            columns = piece.columns(self.choice.all, as_number=numbers, as_text=[*texts, *labels])
-            yield self._block(piece.chunk.first_row, columns, piece.place(self.choice.all))
+            columns = piece.columns(self.roles.all, as_number=numbers, as_text=[*texts, *labels])
+            yield self._block(piece.chunk.first_row, columns, piece.place(self.roles.all))
 
 
 def _check_form(delimiter: Any, decimal: Any) -> None:
@@ -186,7 +186,7 @@ class CsvPiece(NamedTuple):
 
         def row(position: int) -> str:
             rows = scan.lines_and_cells(self.text, self.chunk.first_line, self.file.parser.delimiter)
-            with reading(self.file.path, "CSV", csv.Error):
+            with reading(self.file.source, "CSV", csv.Error):
                 line = next((f" (line {line})" for line, _ in islice(rows, position, None)), "")
             return f"row {self.chunk.first_row + position}{line}"
 
@@ -195,7 +195,7 @@ class CsvPiece(NamedTuple):
 
     def columns(
         self, columns: Sequence[int], as_number: Collection[int] = (), as_text: Collection[int] = ()
-    ) -> list[Column]:
+    ) -> list[Cells]:
         """Return some columns without a stated type.
 
         They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written, as
@@ -243,14 +243,14 @@ class CsvPiece(NamedTuple):
                 self._numbers(j, *cells)
         return found
 
-    def _text_column(self, column: int, cells: list[bytes], codes: Array) -> Column:
+    def _text_column(self, column: int, cells: list[bytes], codes: Array) -> Cells:
         try:
             levels = words(cell.decode("utf-8") for cell in cells)
         except UnicodeDecodeError as error:
             row = codes.tolist().index(cells.index(error.object))
             raise self.place([column]).not_utf8(row) from error
         missing = np.array([level.strip().lower() in _MISSING for level in levels])[codes]
-        return Column("text", codes, missing, levels, typed=False, stated="text")
+        return Cells("text", codes, missing, levels, typed=False, stated="text")
 
     def _numbers(self, column: int, cells: list[bytes], codes: Array) -> Array:
         """Return the values of a column that pyarrow does not take for numbers, or where integers may be too large."""
@@ -281,14 +281,14 @@ def _are_numbers(cells: list[bytes], decimal: str) -> bool:
     return are and not any(map(CODE.fullmatch, texts))
 
 
-def _number_column(values: Array, integers: bool) -> Column:
+def _number_column(values: Array, integers: bool) -> Cells:
     """Return float64 as a column; with `integers`, whole numbers as such."""
     missing = np.isnan(values) if has_gaps(values) else None
     if integers and missing is None and values[0].is_integer() and np.abs(values).max() < LARGEST_EXACT:
         whole = values.astype(np.int64)
         if np.array_equal(values, whole):
-            return Column("number", whole, typed=False, stated="integers")
-    return Column("number", values, missing, typed=False, stated="numbers")
+            return Cells("number", whole, typed=False, stated="integers")
+    return Cells("number", values, missing, typed=False, stated="numbers")
 
 
 def _value(text: str, decimal: str) -> float | None:

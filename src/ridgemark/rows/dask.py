@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgemark.errors import DataError, RidgemarkError, require
-from ridgemark.rows.arrays import ArrayRows, as_columns
 from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, stack_rows
 from ridgemark.rows.column import ColumnEncoder, without_features
-from ridgemark.rows.columns import Columns
+from ridgemark.rows.column_rows import ColumnRows
+from ridgemark.rows.columns import SourceColumns, as_columns
 from ridgemark.rows.labels import LabelRows
 from ridgemark.rows.tables import check_targets, is_a, table_columns
 
@@ -26,7 +26,7 @@ _ROWS = 2**16  # rows of a partition checked at once
 
 def is_dask(values: Any) -> bool:
     """Return whether a value is a Dask array, DataFrame or series, without importing Dask."""
-    return any(is_a(values, "dask", name) for name in ("Array", "FrameBase"))
+    return hasattr(values, "__dask_graph__") and any(is_a(values, "dask", name) for name in ("Array", "FrameBase"))
 
 
 class DaskRows(BaseRows):
@@ -94,7 +94,10 @@ class DaskRows(BaseRows):
         shared, parts = delayed_value(encoder), zip(self._counted[:-1].tolist(), self.partitions, strict=True)
         return reduce(operator.add, computed([delayed(_shown)(shared, first, *part) for first, part in parts]))
 
-    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        return self._regroup(self._pieces(start, stop), block_rows, start, stop)
+
+    def _pieces(self, start: int, stop: int) -> Iterator[Block]:
         for k in range(self._holding(start), self._holding(stop - 1) + 1):
             taken = self._gather({k: np.arange(self.bounds[k + 1] - self.bounds[k])})
             yield replace(taken, start=int(self.bounds[k]), taken=None)
@@ -149,7 +152,7 @@ def _made(value: Any) -> Any:
     return value() if isinstance(value, partial) else value
 
 
-class _PartitionRows(ArrayRows):
+class _PartitionRows(ColumnRows):
     """The rows of one partition, in memory."""
 
     whole = False
@@ -187,18 +190,18 @@ def label_rows(source: RowSource, numbers: Any, class_weights: Any) -> BaseRows:
 
 def select_dask_rows(source: Any, target: Any, columns: Any, weight: Any) -> DaskRows:
     """Return rows of a Dask collection; target and weight are names or positions of its columns, or values."""
-    header, roles = _meta(source).header, {"target": target, "weight": weight}
-    values = {role: one for role, one in roles.items() if is_dask(one) or isinstance(one, np.ndarray)}
-    keys = {role: None if role in values else one for role, one in roles.items()}
-    choice = header.choose(keys["target"], columns, keys["weight"])
+    header, asked = _meta(source).header, {"target": target, "weight": weight}
+    values = {role: value for role, value in asked.items() if is_dask(value) or isinstance(value, np.ndarray)}
+    keys = {role: None if role in values else value for role, value in asked.items()}
+    roles = header.choose(keys["target"], columns, keys["weight"])
 
     def some(positions: tuple[int, ...]) -> Any:
         if len(positions) == header.n_columns:
             return source
         return source[:, list(positions)] if is_array(source) else source.iloc[:, list(positions)]
 
-    targets = some(choice.targets) if choice.targets else values.get("target")
-    return DaskRows(some(choice.features), targets, some(choice.weight) if choice.weight else values.get("weight"))
+    targets = some(roles.targets) if roles.targets else values.get("target")
+    return DaskRows(some(roles.features), targets, some(roles.weight) if roles.weight else values.get("weight"))
 
 
 def read_parquet(folder: Any) -> Any:
@@ -276,7 +279,7 @@ def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, int, tuple[
         present = "y.notnull()" if hasattr(part[1], "notnull") else "(~dask.array.isnan(y))"
         check_targets(part[1], f"partition {number} of the target", present)
     rows = Reading()(number, *part)
-    assert isinstance(rows, ArrayRows)
+    assert isinstance(rows, ColumnRows)
     total, n_counted = 0.0, 0 if rows.has_weights else rows.n_rows
     for block in without_features(rows).blocks(_ROWS) if rows.has_weights else ():
         total, n_counted = total + float(block.weights.sum()), n_counted + int(np.count_nonzero(block.weights))
@@ -304,7 +307,7 @@ def _columns(values: Any, source: str) -> Any:
     return table
 
 
-def _meta(collection: Any) -> Columns:
+def _meta(collection: Any) -> SourceColumns:
     """Return columns without rows, which have the names and types of a collection."""
     if is_array(collection):
         return as_columns(np.empty((0, *collection.shape[1:]), collection.dtype), "the Dask array")

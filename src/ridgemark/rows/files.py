@@ -46,6 +46,7 @@ class Limit:
 MAX_COLUMNS = Limit("RIDGEMARK_MAX_COLUMNS", 100_000)  # of a CSV file
 MAX_ROW_BYTES = Limit("RIDGEMARK_MAX_ROW_BYTES", 2**24)  # of a CSV file
 MAX_EXPANSION = Limit("RIDGEMARK_MAX_EXPANSION", 200)  # bytes per compressed byte; text rarely exceeds 50
+MAX_SPOOLED_BYTES = Limit("RIDGEMARK_MAX_SPOOLED_BYTES", 2**36)  # bytes of the temporary file of an Arrow stream
 MAX_LOADED_BYTES = Limit("RIDGEMARK_MAX_LOADED_BYTES", 2**34)  # bytes of one array of an archive, or of a model file
 
 EXPANSION_FROM = 2**26  # bytes; a smaller result is always allowed
@@ -88,8 +89,8 @@ def require_file(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def reading(path: Path, form: str, *errors: type[BaseException]) -> Iterator[None]:
-    """Turn the reader's errors into one that names the file and its expected format."""
+def reading(source: str, form: str, *errors: type[BaseException]) -> Iterator[None]:
+    """Turn the reader's errors into one that names the file, as `shown`, and its expected format."""
     foreign: tuple[type[BaseException], ...] = (OSError, *errors)
     try:
         yield
@@ -97,7 +98,7 @@ def reading(path: Path, form: str, *errors: type[BaseException]) -> Iterator[Non
         raise
     except foreign as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise unreadable(path, form, reason) from error
+        raise unreadable(source, form, reason) from error
 
 
 @contextmanager
@@ -105,14 +106,17 @@ def open_csv(path: Path) -> Iterator[IO[bytes]]:
     """Open a CSV file, compressed or not; every failure to read it is a `SourceFileError`."""
     compressed = path.name.lower().endswith(".gz")
     form = "gzip-compressed CSV (.csv.gz)" if compressed else "CSV"
-    with reading(path, form, EOFError, zlib.error, csv.Error), (gzip.open if compressed else open)(path, "rb") as file:
+    with (
+        reading(shown(path), form, EOFError, zlib.error, csv.Error),
+        (gzip.open if compressed else open)(path, "rb") as file,
+    ):
         yield cast(IO[bytes], file)
 
 
-def unreadable(path: Path, form: str, reason: str) -> SourceFileError:
+def unreadable(source: str, form: str, reason: str) -> SourceFileError:
     """Return the error for a truncated file or one of another format than its name says."""
     return SourceFileError(
-        f"{shown(path)} cannot be read as {form}: {reason}; it may be truncated or have another format; "
+        f"{source} cannot be read as {form}: {reason}; it may be truncated or have another format; "
         "write it again, or use the extension of its format"
     )
 

@@ -10,13 +10,13 @@ import numpy.typing as npt
 from ridgemark.errors import DataError
 from ridgemark.rows.base import BaseRows, Block, RowSource, row_weights
 from ridgemark.rows.cells import check_present, is_number
-from ridgemark.rows.column import Column
+from ridgemark.rows.column import Cells
 from ridgemark.rows.places import Place, shown
 
 MOST_LABELS = 1000  # different texts of a target
 
 
-def labels_in(columns: Iterable[Column], where: str) -> tuple[Any, ...] | None:
+def labels_in(columns: Iterable[Cells], where: str) -> tuple[Any, ...] | None:
     """Return the labels of a target of text, ascending, or (False, True) for booleans; None for other targets.
 
     A column without a stated type holds no labels if a number is among the values read first.
@@ -46,7 +46,7 @@ def text_labels(source: Any) -> tuple[str, ...] | None:
     return labels if labels and isinstance(labels[0], str) else None
 
 
-def label_numbers(labels: tuple[str, ...], column: Column, place: Place) -> npt.NDArray[np.float64]:
+def label_numbers(labels: tuple[str, ...], column: Cells, place: Place) -> npt.NDArray[np.float64]:
     """Return the position among the labels of every row's text; refuse missing ones."""
     assert column.levels is not None
     check_present(column.gaps, replace(place, of_target=True))
@@ -86,7 +86,7 @@ class LabelRows(BaseRows):
     def reads_ahead(self) -> bool:  # type: ignore[override]
         return getattr(self._source, "reads_ahead", False)
 
-    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         return map(self._converted, self._source.blocks(block_rows, start, stop))
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:

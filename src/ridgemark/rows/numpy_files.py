@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgemark.errors import DataError, SourceFileError
-from ridgemark.rows.arrays import ArrayColumns, MatrixColumns
 from ridgemark.rows.base import Array, Rows
+from ridgemark.rows.columns import ArrayColumns, MatrixColumns
 from ridgemark.rows.files import MAX_LOADED_BYTES, FileState, check_expansion, reading, unreadable
 from ridgemark.rows.places import listed, shown
 
@@ -33,14 +33,16 @@ class NpyColumns(MatrixColumns):
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._state = path, FileState(path)
-        with reading(path, _ARRAY, *_PARSING), path.open("rb") as file:
-            shape, self._fortran, dtype = _header(file, path, _ARRAY)
+        self._path, self._state, source = path, FileState(path), shown(path)
+        with reading(source, _ARRAY, *_PARSING), path.open("rb") as file:
+            shape, self._fortran, dtype = _header(file, source, _ARRAY)
             self._offset = file.tell()
         needed, size = self._offset + math.prod(shape) * dtype.itemsize, path.stat().st_size
         if size < needed:
-            raise unreadable(path, _ARRAY, f"an array of shape {shape} needs {needed} bytes and the file has {size}")
-        super().__init__(shape, dtype, shown(path), None, in_memory=False)
+            raise unreadable(
+                shown(path), _ARRAY, f"an array of shape {shape} needs {needed} bytes and the file has {size}"
+            )
+        super().__init__(shape, dtype, source, None, in_memory=False)
         self._latest: dict[tuple[int, int], Array] = {}  # rows read last, shared by all copies made by `only`
 
     def values(self, rows: Rows) -> Array:
@@ -49,7 +51,7 @@ class NpyColumns(MatrixColumns):
         if whole is not None:
             self._state.check()
             return whole[:, self.selection]
-        with self._state.unchanged(), reading(self._path, _ARRAY), self._path.open("rb", buffering=0) as file:
+        with self._state.unchanged(), reading(self.header.source, _ARRAY), self._path.open("rb", buffering=0) as file:
             return self._between(file, rows, keep=True) if isinstance(rows, slice) else self._at(file, rows)
 
     def _at(self, file: FileIO, rows: npt.NDArray[np.intp]) -> Array:
@@ -76,14 +78,10 @@ class NpyColumns(MatrixColumns):
 
     def _numbers(self, file: FileIO, position: int, count: int) -> Array:
         """Return some numbers from a position in the file's array."""
-        values = np.empty(count, self.stored_dtype)
-        file.seek(self._offset + position * values.itemsize)
-        rest = values.view(np.uint8).data
-        while rest:  # one read may give less than was asked for
-            read = file.readinto(rest)
-            if not read:
-                raise unreadable(self._path, _ARRAY, f"it is {len(rest)} bytes too short")
-            rest = rest[read:]
+        file.seek(self._offset + position * self.stored_dtype.itemsize)
+        values = np.fromfile(file, self.stored_dtype, count)
+        if len(values) < count:
+            raise unreadable(self.header.source, _ARRAY, f"it is {count - len(values)} numbers too short")
         return values
 
 
@@ -91,8 +89,8 @@ class Archive:
     """A `.npz` file: features in the array `X`, and optionally names in `feature_names` and targets in `y`."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        with reading(path, _ARCHIVE, *_UNZIPPING), zipfile.ZipFile(path) as archive:
+        self._path, self._source = path, shown(path)
+        with reading(self._source, _ARCHIVE, *_UNZIPPING), zipfile.ZipFile(path) as archive:
             members = archive.namelist()
         self.keys = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
 
@@ -100,7 +98,7 @@ class Archive:
         """Return the columns of `X`, which is read into memory."""
         if "X" not in self.keys:
             raise DataError(
-                f"{shown(self._path)} has no array 'X', which must hold the features; it has "
+                f"{self._source} has no array 'X', which must hold the features; it has "
                 f"{listed(self.keys) or 'none'}; write it with numpy.savez(path, X=features, y=targets)"
             )
         features = self._read("X")
@@ -110,10 +108,10 @@ class Archive:
             names = tuple(str(name) for name in given.ravel())
             if features.ndim == 2 and given.shape != features.shape[1:]:
                 raise DataError(
-                    f"{shown(self._path)}: feature_names must have one name for each of the {features.shape[1]} "
+                    f"{self._source}: feature_names must have one name for each of the {features.shape[1]} "
                     f"columns of X; got shape {given.shape}"
                 )
-        return ArrayColumns(features, f"array 'X' of {shown(self._path)}", names)
+        return ArrayColumns(features, f"array 'X' of {self._source}", names)
 
     def resolve(self, given: Any, columns: ArrayColumns, role: str) -> Any:
         """Return the arrays named by `given`, stacked; return anything else unchanged (columns of X, or values)."""
@@ -124,11 +122,11 @@ class Archive:
         arrays = [key for key in self.keys if key not in {"X", "feature_names"}]
         unknown = [key for key in keys if key not in arrays and key not in names]
         if unknown:
-            msg = f"{role}: {shown(self._path)} has no array {shown(unknown[0])}; it has {listed(arrays) or 'only X'}"
+            msg = f"{role}: {self._source} has no array {shown(unknown[0])}; it has {listed(arrays) or 'only X'}"
             raise DataError(f"{msg}, and X has the columns {listed(names)}" if names else msg)
         if not set(keys) <= set(arrays):
             return given
-        source = f"array {', '.join(map(shown, keys))} of {shown(self._path)}"
+        source = f"array {', '.join(map(shown, keys))} of {self._source}"
         values = [self._read(key) for key in keys]
         if len(values) == 1:
             return ArrayColumns(values[0], source)
@@ -139,9 +137,12 @@ class Archive:
         return ArrayColumns(np.column_stack(values), source)
 
     def _read(self, key: str) -> Array:
-        with reading(self._path, _ARCHIVE, *_UNZIPPING, *_PARSING, MemoryError), zipfile.ZipFile(self._path) as archive:
+        with (
+            reading(self._source, _ARCHIVE, *_UNZIPPING, *_PARSING, MemoryError),
+            zipfile.ZipFile(self._path) as archive,
+        ):
             with archive.open(f"{key}.npy") as member:
-                shape, _, dtype = _header(member, self._path, f"array {shown(key)} of {_ARCHIVE}")
+                shape, _, dtype = _header(member, self._source, f"array {shown(key)} of {_ARCHIVE}")
                 needed = member.tell() + math.prod(shape) * dtype.itemsize
             self._check_size(archive.getinfo(f"{key}.npy"), needed)
             with archive.open(f"{key}.npy") as member:
@@ -151,26 +152,26 @@ class Archive:
         """Refuse an array that is incomplete, too large to read, or expands beyond the limit."""
         if member.file_size < needed:
             reason = f"its header announces an array of {needed} bytes, and its member has {member.file_size}"
-            raise unreadable(self._path, _ARCHIVE, reason)
+            raise unreadable(self._source, _ARCHIVE, reason)
         if needed > MAX_LOADED_BYTES.value:
             raise SourceFileError(
-                f"{shown(self._path)} has an array of {needed:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}"
+                f"{self._source} has an array of {needed:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}"
             )
         check_expansion(self._path, needed, min(member.compress_size, self._path.stat().st_size))
 
 
-def _header(file: IO[bytes], path: Path, form: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(file: IO[bytes], source: str, form: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Return shape, Fortran order and type of the array that begins here; refuse pickled objects."""
     major, minor = np.lib.format.read_magic(file)
     if (major, minor) not in ((1, 0), (2, 0)):  # version 3 is only for structured records
-        raise unreadable(path, form, f"its format version is {major}.{minor}, which does not hold plain numbers")
+        raise unreadable(source, form, f"its format version is {major}.{minor}, which does not hold plain numbers")
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
     if dtype.hasobject:
         raise SourceFileError(
-            f"{shown(path)} holds pickled Python objects, never loaded because loading can run any code; "
+            f"{source} holds pickled Python objects, never loaded because loading can run any code; "
             "save plain numbers: numpy.save(path, array.astype(float))"
         )
     if not all(type(side) is int and 0 <= side <= sys.maxsize for side in shape):  # excludes bool
-        raise unreadable(path, form, f"its shape is {shown(shape)}, which is not a tuple of counts")
+        raise unreadable(source, form, f"its shape is {shown(shape)}, which is not a tuple of counts")
     return shape, fortran, dtype

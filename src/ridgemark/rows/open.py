@@ -7,10 +7,13 @@ from typing import Any, Literal
 from scipy import sparse
 
 from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
-from ridgemark.rows.arrays import as_columns, select_rows
-from ridgemark.rows.arrow import ArrowColumns, ArrowRows
+from ridgemark.rows.arrays import plain_rows
+from ridgemark.rows.arrow import ArrowColumns, ArrowRows, stream_rows
+from ridgemark.rows.arrow_column import require_pyarrow
+from ridgemark.rows.arrow_readers import DatasetReader, open_arrow
 from ridgemark.rows.base import BaseRows, RowSource
-from ridgemark.rows.columns import Columns
+from ridgemark.rows.column_rows import select_rows
+from ridgemark.rows.columns import SourceColumns, as_columns
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.dask import current_client, is_dask, read_parquet, select_dask_rows
 from ridgemark.rows.files import require_file
@@ -38,11 +41,12 @@ def open_rows(
 
     Parameters
     ----------
-    source : path, array, sparse matrix, data frame, Arrow table, dict of columns, list of dicts, or RowSource
+    source : path, array, sparse matrix, data frame, Arrow table or stream, dict of columns, list of dicts, or RowSource
         Files are recognised by extension: `.csv`, `.tsv` (also with `.gz`), `.npy`, `.npz` (features in the array `X`,
         targets in `y`; read into memory), `.parquet` (also a directory of them, or a list of paths), `.arrow`,
         `.feather`. With a client of dask.distributed its workers read a directory of Parquet files. Dask arrays and
-        DataFrames stay on the workers. A RowSource is returned unchanged.
+        DataFrames stay on the workers. An Arrow stream, such as a query of DuckDB, is read once, into a temporary file.
+        A RowSource is returned unchanged.
     target : str, int, list of them, or array, optional
         Name or position of the target column, or several; in a `.npz` file also the name of an array. For data in
         memory and `.npy` also the values themselves, (n,) or (n, t). An integer is first looked up among the column
@@ -72,7 +76,7 @@ def open_rows(
     NotRestartableError
         When the source can be read only once.
     MissingExtraError
-        When CSV, Parquet or Arrow files are to be read without the extra `arrow`.
+        When CSV, Parquet or Arrow is to be read without the extra `arrow`.
 
     Examples
     --------
@@ -104,9 +108,37 @@ def open_rows(
         return _open_path(Path(source), target, columns, weight, skip)
     if isinstance(source, list | tuple) and source and all(isinstance(p, str | os.PathLike) for p in source):
         return _open_several([Path(path) for path in source], target, columns, weight, skip)
+    if columns is None and (plain := plain_rows(source, target, weight)) is not None:
+        return plain
     if is_dask(source):
         return select_dask_rows(source, target, columns, weight)
+    if is_a(source, "pyarrow", "Dataset"):
+        return _open_dataset(source, target, columns, weight, skip)
+    if is_stream(source):
+        return stream_rows(source, target, columns, weight, skip)
     return select_rows(_columns(source), _values(target), columns, _values(weight), skip)
+
+
+def is_stream(source: Any) -> bool:
+    """Return whether targets of a value are named by column: of an Arrow stream that is not a frame, or a dataset."""
+    stream = hasattr(source, "__arrow_c_stream__") and _table(source) is None
+    return stream or is_a(source, "pyarrow", "Dataset")
+
+
+def opened(X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+    """Return the rows of a stream or dataset with the columns that `y` and `weights` name; all else as it is."""
+    return (open_rows(X, y, weight=weights), None, None) if is_stream(X) else (X, y, weights)
+
+
+def _open_dataset(dataset: Any, target: Any, columns: Any, weight: Any, skip: bool) -> ArrowRows:
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # a filtered dataset has no fragments to read one by one
+        return stream_rows(dataset.scanner().to_reader(), target, columns, weight, skip)
+    reader = DatasetReader(dataset, fragments)
+    rows = ArrowRows([reader], target, columns, weight, skip)
+    rows.paths = reader.paths
+    return rows
 
 
 def _open_path(path: Path, target: Any, columns: Any, weight: Any, skip: bool) -> RowSource:
@@ -132,7 +164,7 @@ def _open_file(found: Path, target: Any, columns: Any, weight: Any, skip: bool) 
         weight = archive.resolve(weight, features, "weight")
         return select_rows(features, _values(target), columns, _values(weight), skip)
     if name.endswith(_ARROW):
-        return ArrowRows([found], target, columns, weight, skip)
+        return ArrowRows([open_arrow(found)], target, columns, weight, skip)
     remedy = f"save it in one of these formats, or rename it where it is in one: {', '.join(_EXTENSIONS)}"
     if name.endswith(_COMPRESSED):
         remedy = "decompress it first; of compressed text only .csv.gz and .tsv.gz are read"
@@ -145,12 +177,12 @@ def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any, ski
             raise SourceFileError(
                 f"several files must be Parquet or Arrow files; got {shown(path)}; join the files into one first"
             )
-    opened = ArrowRows(paths, target, columns, weight, skip)
+    opened = ArrowRows(list(map(open_arrow, paths)), target, columns, weight, skip)
     opened.paths = tuple(paths)
     return opened
 
 
-def _columns(source: Any) -> Columns:
+def _columns(source: Any) -> SourceColumns:
     """Return the columns of an object in memory; refuse other types."""
     source = as_objects(source)
     if (known := _table(source) or object_columns(source, "the feature array")) is not None:
@@ -180,12 +212,15 @@ def lazy_remedy(source: Any) -> str:
 
 def frame_columns(source: Any) -> FrameColumns | None:
     """Return the columns of a data frame, an Arrow table or an array of objects; None for anything else."""
-    is_frame = any(is_a(source, package, "DataFrame") for package in ("pandas", "polars"))
-    found = _table(source) if is_frame or is_a(source, "pyarrow", "Table") else object_columns(source, "X")
-    return found if isinstance(found, FrameColumns) else None
+    frames = ("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch")
+    is_frame = any(is_a(source, *frame) for frame in frames)
+    columns = _table(source) if is_frame else object_columns(source, "X")
+    return columns if isinstance(columns, FrameColumns) else None
 
 
-def _table(source: Any) -> Columns | None:
+def _table(source: Any) -> SourceColumns | None:
+    if is_a(source, "pyarrow", "RecordBatch"):
+        source = require_pyarrow().Table.from_batches([source])
     if is_a(source, "pyarrow", "Table"):
         return ArrowColumns(source, "the Arrow table", source.column_names, source.num_rows)
     return table_columns(source)

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from ridgemark.rows.base import Array, BaseRows, Block, block_rows_for, copy_rows
 from ridgemark.rows.cells import DOUBLE, checked_weights, kept_rows, stacked
-from ridgemark.rows.choice import Choice, Header
-from ridgemark.rows.column import Column, ColumnEncoder, NoFeatures
+from ridgemark.rows.column import Cells, ColumnEncoder, NoFeatures
 from ridgemark.rows.files import FileState
+from ridgemark.rows.header import Header, Roles
 from ridgemark.rows.labels import label_numbers, labels_in, text_labels
 from ridgemark.rows.places import Place, listed
 
@@ -27,7 +27,7 @@ class ScannedRows(BaseRows):
     ----------
     header : Header
         All columns of the file.
-    choice : Choice
+    roles : Roles
         The columns in use.
     chunk_rows : sequence of int
         Number of rows in each chunk.
@@ -39,32 +39,32 @@ class ScannedRows(BaseRows):
 
     reads_ahead = True
     finite = False
-    choice: Choice
+    roles: Roles
     dtype = DOUBLE
     _stays: bool = False  # whether rows are kept when a pass has read all of them
     _read_before: Sequence[Block] | None = None  # the rows that were kept
 
     def __init__(
-        self, header: Header, choice: Choice, chunk_rows: Sequence[int], files: FileState, skipped: npt.ArrayLike
+        self, header: Header, roles: Roles, chunk_rows: Sequence[int], files: FileState, skipped: npt.ArrayLike
     ) -> None:
-        self.header, self.choice = header, choice
+        self.header, self.roles = header, roles
         self._bounds = np.concatenate([[0], np.cumsum(chunk_rows, dtype=np.intp)])
         self._files = files
         self.n_skipped = np.size(skipped)
         self.n_rows = int(self._bounds[-1]) - self.n_skipped
         self.kept = kept_rows(self.n_rows, skipped, header.source) if self.n_skipped else None
-        self.n_features = len(choice.features)
-        self.n_targets = len(choice.targets)
-        self.has_weights = bool(choice.weight)
-        self.feature_names = header.names_of(choice.features)
-        self.target_names = header.names_of(choice.targets)
-        self._names = header.names_of(choice.all) or ()
+        self.n_features = len(roles.features)
+        self.n_targets = len(roles.targets)
+        self.has_weights = bool(roles.weight)
+        self.feature_names = header.names_of(roles.features)
+        self.target_names = header.names_of(roles.targets)
+        self._names = header.names_of(roles.all) or ()
         where = f"{listed(self.target_names or ())} of {header.source}"
         self.labels = labels_in(self._target_columns(), where) if self.n_targets == 1 else None
         self._check_roles()
 
     @abstractmethod
-    def _target_columns(self) -> Iterator[Column]:
+    def _target_columns(self) -> Iterator[Cells]:
         """Iterate over the column of the only target, as it is, in parts of some rows."""
 
     def _check_roles(self) -> None:
@@ -89,7 +89,10 @@ class ScannedRows(BaseRows):
         staying._stays = True
         return staying
 
-    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        return self._regroup(self._pieces(start, stop), block_rows, start, stop)
+
+    def _pieces(self, start: int, stop: int) -> Iterator[Block]:
         if self._read_before is not None:
             return (piece for piece in self._read_before if piece.start < stop and piece.start + piece.n_rows > start)
         first, last = self._chunks_of(np.array([start, stop - 1])).tolist()
@@ -121,8 +124,8 @@ class ScannedRows(BaseRows):
         in_file = rows if self.kept is None else self.kept[rows]
         return np.searchsorted(self._bounds, in_file, side="right") - 1
 
-    def _block(self, start: int, raw: Sequence[Column], place: Place) -> Block:
-        """Return a block of checked floats from the values of the chosen columns, in the order of `choice.all`.
+    def _block(self, start: int, raw: Sequence[Cells], place: Place) -> Block:
+        """Return a block of checked floats from the values of the chosen columns, in the order of `roles.all`.
 
         `start` is the first row's number in the file; rows that are left out are not in the block.
         """
@@ -132,7 +135,7 @@ class ScannedRows(BaseRows):
             if not len(rows):
                 return self._blank(start, 0)
             raw, place = [column[rows] for column in raw], place.at(rows)
-        n_columns = len(self.choice.features)
+        n_columns = len(self.roles.features)
         weight = n_columns + self.n_targets
 
         def part(first: int, last: int | None, dtype: np.dtype[Any], place: Place = place) -> Array:

@@ -14,34 +14,42 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError
-from ridgemark.rows.arrays import as_array
 from ridgemark.rows.arrow_column import arrow_column
 from ridgemark.rows.base import Array, Rows
 from ridgemark.rows.cells import check_integers, float_dtype, is_missing, is_number, numbers, stacked
-from ridgemark.rows.choice import Header
-from ridgemark.rows.column import MOMENT, Column, array_column, number_column, object_column, text_column, times, words
-from ridgemark.rows.columns import Columns
+from ridgemark.rows.column import (
+    MOMENT,
+    Cells,
+    array_column,
+    number_column,
+    object_column,
+    text_column,
+    times,
+    words,
+)
+from ridgemark.rows.columns import SourceColumns, as_array
+from ridgemark.rows.header import Header
 from ridgemark.rows.places import Place, row_of, shown
 
 _OBJECT: np.dtype[Any] = np.dtype(object)
 
 
-class FrameColumns(Columns):
+class FrameColumns(SourceColumns):
     """Columns of different types in a table, converted one by one; a subclass reads one column."""
 
     def __init__(self, table: Any, source: str, names: Iterable[Any] | None, n_rows: int) -> None:
         self.labels = None if names is None else list(names)  # as the table has them
         known = None if self.labels is None else tuple(map(str, self.labels))
-        super().__init__(Header(source, table.shape[1] if known is None else len(known), known), n_rows)
+        super().__init__(Header(source, len(table) if known is None else len(known), known), n_rows)
         self._table = table
-        self._whole: list[Column] | None = None
+        self._whole: list[Cells] | None = None
 
     @abstractmethod
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         """Return the nearest numpy type of one column."""
 
     @abstractmethod
-    def column(self, position: int, rows: Rows, place: Place) -> Column:
+    def column(self, position: int, rows: Rows, place: Place) -> Cells:
         """Return one column at some rows."""
 
     @property
@@ -62,18 +70,19 @@ class FrameColumns(Columns):
         """Return the numbers as one array where the table has it at hand; gaps and large integers are not checked."""
         return None
 
-    def columns(self, rows: Rows) -> list[Column]:
-        """Return the columns at some rows."""
-        if self._whole is not None:
-            return [column[rows] for column in self._whole]
-        place = self.place(rows)
-        return [self.column(j, rows, place.some(k, k + 1)) for k, j in enumerate(self.which)]
+    def columns(self, rows: Rows) -> list[Cells]:
+        """Return the columns at some rows, converted as a whole once."""
+        return [column[rows] for column in self.whole()]
 
-    def whole(self) -> list[Column]:
+    def whole(self) -> list[Cells]:
         """Return the columns at all rows."""
         if self._whole is None:
-            self._whole = self.columns(slice(0, self.n_rows))
+            self._whole = self._converted(slice(0, self.n_rows))
         return self._whole
+
+    def _converted(self, rows: Rows) -> list[Cells]:
+        place = self.place(rows)
+        return [self.column(j, rows, place.some(k, k + 1)) for k, j in enumerate(self.which)]
 
     def only(self, which: Sequence[int]) -> Self:
         """Return some of the columns, by their positions in the whole table."""
@@ -97,7 +106,8 @@ class FrameColumns(Columns):
     def read(self, rows: Rows, dtype: np.dtype[Any]) -> Array:
         """Return the checked floats (n, k) of some rows."""
         place = self.place(rows)
-        values = [column.plain(place.some(k, k + 1)) for k, column in enumerate(self.columns(rows))]
+        columns = self._converted(rows) if self._whole is None else self.columns(rows)
+        values = [column.plain(place.some(k, k + 1)) for k, column in enumerate(columns)]
         return stacked(values, dtype, place)
 
 
@@ -136,7 +146,7 @@ class PandasColumns(FrameColumns):
         plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in self._dtypes)
         return self._table.to_numpy() if plain else None
 
-    def column(self, position: int, rows: Rows, place: Place) -> Column:
+    def column(self, position: int, rows: Rows, place: Place) -> Cells:
         series = self._table.iloc[:, position]
         if not (isinstance(rows, slice) and rows == slice(0, self.n_rows)):  # which pandas takes far longer to find
             series = series.iloc[rows]
@@ -145,14 +155,14 @@ class PandasColumns(FrameColumns):
             return arrow_column(series.array.__arrow_array__())
         if name == "category":
             codes = series.cat.codes.to_numpy().astype(np.intp)
-            return Column("category", codes, codes < 0, words(series.cat.categories), stated=stated)
+            return Cells("category", codes, codes < 0, words(series.cat.categories), stated=stated)
         if "string" in name or name == "str":
             missing = series.isna().to_numpy()
             return text_column(series.to_numpy(dtype=object), missing, stated)
         if isinstance(series.dtype, np.dtype):
             return array_column(series.to_numpy(), place)
         if series.dtype.kind == "M":  # with a time zone: to UTC
-            return Column("date", series.to_numpy(dtype=MOMENT), stated=stated)
+            return Cells("date", series.to_numpy(dtype=MOMENT), stated=stated)
         dtype, missing = self._column_dtype(position), series.isna().to_numpy()
         if dtype.kind not in "fiub":
             return object_column(series.to_numpy(dtype=object), place)
@@ -174,7 +184,7 @@ class PolarsColumns(FrameColumns):
         """Return whether a column may have integers."""
         return not self._table.dtypes[position].is_float()
 
-    def column(self, position: int, rows: Rows, place: Place) -> Column:
+    def column(self, position: int, rows: Rows, place: Place) -> Cells:
         series = self._table.to_series(position)[rows]
         stated, missing = str(series.dtype), series.is_null().to_numpy()
         name = stated.partition("(")[0]
@@ -184,7 +194,7 @@ class PolarsColumns(FrameColumns):
             texts = series.cast(str).to_list()
             return text_column(texts, missing, stated, "text" if name == "String" else "category")
         if not (series.dtype.is_numeric() or series.dtype.is_temporal() or name in {"Boolean", "Null"}):
-            return Column("other", np.zeros(len(series)), stated=stated)
+            return Cells("other", np.zeros(len(series)), stated=stated)
         if name == "Time":  # nanoseconds of the day
             series = series.cast(int)
         elif name == "Decimal":
@@ -194,45 +204,36 @@ class PolarsColumns(FrameColumns):
         return replace(made, missing=missing, stated=stated)
 
 
-class DictColumns(FrameColumns):
-    """Columns given as a dict from names to arrays of equal length."""
-
-    def __init__(self, columns: Mapping[Any, Any]) -> None:
-        source = "the dict of columns"
-        arrays = [as_array(values, f"column {shown(name)} of {source}") for name, values in columns.items()]
-        super().__init__(arrays, source, columns, arrays[0].size if arrays else 0)
-        for name, array in zip(columns, arrays, strict=True):
-            if array.shape != (self.n_rows,):
-                raise DataError(
-                    f"column {shown(name)} of {source} must be one-dimensional, of length {self.n_rows} like the "
-                    f"first; got shape {array.shape}"
-                )
+class ListedColumns(FrameColumns):
+    """An array for each column, read by its content: of a dict, or of an array (n, k) of Python objects or text."""
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         return self._table[position].dtype
-
-    def column(self, position: int, rows: Rows, place: Place) -> Column:
-        return array_column(self._table[position][rows], place)
-
-
-class ObjectColumns(FrameColumns):
-    """Columns of an array (n, k) of Python objects or text, each read by its content."""
-
-    def __init__(self, array: Array, source: str) -> None:
-        super().__init__(array, source, None, len(array))
-
-    def _column_dtype(self, position: int) -> np.dtype[Any]:
-        return _OBJECT
 
     @property
     def numeric(self) -> bool:
         """Whether every column holds numbers or booleans, without gaps."""
         return all(
-            one.levels is None and one.values.dtype.kind in "fiub" and not one.gaps.any() for one in self.whole()
+            column.levels is None and column.values.dtype.kind in "fiub" and not column.gaps.any()
+            for column in self.whole()
         )
 
-    def column(self, position: int, rows: Rows, place: Place) -> Column:
-        return array_column(self._table[rows, position], place)
+    def column(self, position: int, rows: Rows, place: Place) -> Cells:
+        return array_column(self._table[position][rows], place)
+
+
+def _dict_columns(columns: Mapping[Any, Any]) -> ListedColumns:
+    """Return the columns of a dict from names to arrays of equal length."""
+    source = "the dict of columns"
+    arrays = [as_array(values, f"column {shown(name)} of {source}") for name, values in columns.items()]
+    n_rows = arrays[0].size if arrays else 0
+    for name, array in zip(columns, arrays, strict=True):
+        if array.shape != (n_rows,):
+            raise DataError(
+                f"column {shown(name)} of {source} must be one-dimensional, of length {n_rows} like the first; got "
+                f"shape {array.shape}"
+            )
+    return ListedColumns(arrays, source, columns, n_rows)
 
 
 def _filled(series: Any, missing: Array) -> Array:
@@ -242,7 +243,7 @@ def _filled(series: Any, missing: Array) -> Array:
     return np.asarray(series.to_numpy())
 
 
-def table_columns(source: Any) -> Columns | None:
+def table_columns(source: Any) -> SourceColumns | None:
     """Return the columns of a data frame, a series or a dict of columns; None for anything else."""
     if is_a(source, "pandas", "Series") or is_a(source, "polars", "Series"):
         source = source.to_frame()
@@ -251,7 +252,7 @@ def table_columns(source: Any) -> Columns | None:
     if is_a(source, "polars", "DataFrame"):
         return PolarsColumns(source, "the DataFrame", source.columns, source.height)
     if isinstance(source, Mapping):
-        return DictColumns(source)
+        return _dict_columns(source)
     return None
 
 
@@ -288,10 +289,10 @@ def as_objects(values: Any) -> Any:
     return np.array(values, dtype=object) if array.ndim == 2 and array.dtype.kind in "OSU" else values
 
 
-def object_columns(values: Any, source: str) -> ObjectColumns | None:
+def object_columns(values: Any, source: str) -> ListedColumns | None:
     """Return the columns of an array of objects or text; None for anything else."""
-    known = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "OUT" and values.size
-    return ObjectColumns(values, source) if known else None
+    holds = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "OUT" and values.size
+    return ListedColumns(list(values.T), source, None, len(values)) if holds else None
 
 
 def _objects(values: Iterable[Any]) -> Array:
@@ -334,7 +335,7 @@ def check_no_gaps(gaps: Array, where: str, present: str = "pandas.notna(y)") -> 
         )
 
 
-def _check_kind(column: Column, place: Place) -> None:
+def _check_kind(column: Cells, place: Place) -> None:
     """Refuse a target of dates, or of Python objects that are not all numbers or all text."""
     if column.kind == "date" or column.values.dtype.kind == "m":
         raise place.wrong_kind("m" if column.kind == "number" else "M", column.stated)
@@ -343,7 +344,7 @@ def _check_kind(column: Column, place: Place) -> None:
         raise place.no_number(column.values[rows[0]], rows[0])
 
 
-def _named_columns(values: Any, source: str) -> list[tuple[str, Column]]:
+def _named_columns(values: Any, source: str) -> list[tuple[str, Cells]]:
     """Return the columns of an array, list, series or frame, each with what it is called in messages."""
     table = None if isinstance(values, Mapping) else table_columns(values)
     if isinstance(table, FrameColumns):

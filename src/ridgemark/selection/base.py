@@ -24,7 +24,7 @@ from ridgemark.selection.pilot import Pilot, draw_pilot
 
 @dataclass(frozen=True, eq=False)
 class Pivots:
-    """The features of all rows that pivoted Cholesky leaves: `F F' = L`, `F = C R^-1` for landmarks in its order."""
+    """The features of all rows that pivoted Cholesky computed: `F F' = L`, `F = C R^-1` for landmarks in its order."""
 
     order: NDArray[np.intp]  # (p,): positions of landmarks
     triangle: Floats  # (p, p): R, upper triangular
@@ -62,10 +62,10 @@ class Problem:
     pilots: dict[int, Pilot] = field(default_factory=dict)  # those drawn so far, by size
     _scores: dict[tuple[int, int, float], ScoreBracket] = field(default_factory=dict)
 
-    def take(self, candidates: NDArray[np.intp], **found: Any) -> Landmarks:
+    def take(self, candidates: NDArray[np.intp], **computed: Any) -> Landmarks:
         """Return the rows at these positions among the candidates as landmarks."""
         indices = self.distinct.indices[candidates]
-        return Landmarks(self.passes.take(indices).features, indices, **found)
+        return Landmarks(self.passes.take(indices).features, indices, **computed)
 
     def rows(self, candidates: NDArray[np.intp]) -> Block:
         """Return the rows at these positions among the candidates, each with the weight of all rows equal to it."""

@@ -16,7 +16,7 @@ ALL_ROWS_UP_TO = 500  # with at most this many distinct rows all are landmarks: 
 FEWEST = 100
 _PER_DIMENSION = 2.0  # landmarks per effective dimension, the paper's p = 2 d_eff
 _MOST_WORK = 275_000_000_000  # n p^2 + 4 p^3 at most: 2,000 landmarks for 60,000 rows, about 20 s on two cores
-_USUAL_SAVING, _FACTORS = 0.05, (0.5, 2.0)  # of the error by twice the landmarks, and how much the work may differ
+_USUAL_SAVING, _FACTORS = 0.05, (0.5, 2.0)  # share of the error saved by twice the landmarks; limits of its effect
 _MATRICES = 6  # p x p float64 arrays that a fit holds at a time
 _BY_DIMENSION, _AT_LEAST = f"{_PER_DIMENSION:g} per effective dimension", f"at least {FEWEST}"  # rules
 
@@ -92,7 +92,7 @@ def count_landmarks(
 
 
 def most_work(saved_by_doubling: float | None) -> float:
-    """Return the work of a fit at most, in proportion to the share of the error that twice the landmarks save."""
+    """Return the largest work of a fit, in proportion to the share of the error that twice the landmarks save."""
     factor = 1.0 if saved_by_doubling is None else float(np.clip(saved_by_doubling / _USUAL_SAVING, *_FACTORS))
     return _MOST_WORK * factor
 

@@ -27,19 +27,19 @@ class Given(Selection):
         self.indices = indices
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-        source, given = problem.passes.source, self._given()
+        source, landmarks = problem.passes.source, self._given()
         if self.indices is not None:
-            rows = source.take(given)
+            rows = source.take(landmarks)
             kinds = problem.distinct.kind[rows.indices]
             _, first = np.unique(kinds[kinds >= 0], return_index=True)
             indices = rows.indices[kinds >= 0][np.sort(first)]
             if not len(indices):
                 raise ParameterError(f"none of the {rows.n_rows} rows given has a positive weight; landmarks need one")
             return Landmarks(problem.passes.take(indices).features, indices)
-        if given.shape[1] != source.n_features:
-            raise ParameterError(f"landmarks need the rows' {source.n_features} features, got shape {given.shape}")
-        _, first = np.unique(dense(given), axis=0, return_index=True)
-        return Landmarks(given[np.sort(first)], None)
+        if landmarks.shape[1] != source.n_features:
+            raise ParameterError(f"landmarks need the rows' {source.n_features} features, got shape {landmarks.shape}")
+        _, first = np.unique(dense(landmarks), axis=0, return_index=True)
+        return Landmarks(landmarks[np.sort(first)], None)
 
     def own_count(self) -> int:
         return count_rows(self._given())
@@ -50,12 +50,12 @@ class Given(Selection):
             raise ParameterError("Given needs either points or indices, and not both")
         try:
             if self.indices is None:
-                given = check_array(self.points, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
+                landmarks = check_array(self.points, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
             else:
-                given = np.atleast_1d(np.asarray(self.indices))
+                landmarks = np.atleast_1d(np.asarray(self.indices))
         except (TypeError, ValueError) as error:
             what = "points must be a 2-d array of finite numbers" if self.indices is None else "indices must be a list"
             raise ParameterError(f"Given: {what}; {error}") from error
-        if count_rows(given) == 0:
+        if count_rows(landmarks) == 0:
             raise ParameterError("Given needs at least one landmark, got none")
-        return given
+        return landmarks

@@ -20,8 +20,8 @@ from ridgemark.selection.base import Landmarks, Pivots, Problem, Selection
 from ridgemark.selection.pilot import check_diagonal
 
 _ROUNDING = 1e-13  # a residual below this share of K_ii is rounding error: the row lies in the landmarks' span
-_FEWEST_PROPOSALS = 200  # with oversampling: fewer say little about the decrease of the trace, and cost little
-_OPEN = 0.1  # a proposal can become a landmark while the round's landmarks leave more than this share of its residual
+_FEWEST_PROPOSALS = 200  # with oversampling: fewer estimate the decrease of the trace poorly, and save little time
+_OPEN = 0.1  # a proposal can become a landmark if the round's landmarks leave more than this share of its residual
 
 Keep = Callable[[Floats], tuple[list[int], Floats]]  # from the proposals' residual kernel: positions kept, their factor
 
@@ -63,7 +63,7 @@ class RPCholesky(Selection):
             proposals, keep = self._propose(residual, block, n_landmarks - before, rng)
             residual -= distinct.totals(factor.extend(distinct.indices[proposals], keep))
             residual[residual < _ROUNDING * lengths] = 0.0
-            # The residual of a landmark is zero; where rounding made all proposals fail, so is theirs.
+            # Landmarks have the residual zero; if rounding made all proposals fail, they get it too.
             residual[distinct.kind[factor.chosen[before:]] if factor.size > before else proposals] = 0.0
         chosen = distinct.kind[np.array(factor.chosen, dtype=np.intp)]
         order = np.argsort(np.argsort(chosen))
@@ -83,7 +83,7 @@ class RPCholesky(Selection):
 class NewCoordinates(CrossTask):
     """The rows' coordinates for some new landmarks, to which the kernel is bound, and last their squared lengths.
 
-    The coordinates are `(k_new - F old') N`; known ones, F, are given along.
+    The coordinates are `(k_new - F old') N`; those for the earlier landmarks, F, are given along.
     """
 
     what: ClassVar[str] = "randomly pivoted Cholesky"
@@ -97,13 +97,13 @@ class NewCoordinates(CrossTask):
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         backend, columns = workspace.backend, cross_block(self.cross_kernel, block, workspace)
         if self.old.shape[1]:
-            columns -= backend.matmul(self.known(block), self.old.T, out=workspace.array("explained", columns.shape))
-        found = backend.empty((block.n_rows, len(self.inverse) + 1))
-        new = backend.matmul(columns, self.inverse, out=found[:, :-1])
-        found[:, -1] = backend.squared_norms(new)
-        return found
+            columns -= backend.matmul(self.earlier(block), self.old.T, out=workspace.array("explained", columns.shape))
+        coordinates = backend.empty((block.n_rows, len(self.inverse) + 1))
+        new = backend.matmul(columns, self.inverse, out=coordinates[:, :-1])
+        coordinates[:, -1] = backend.squared_norms(new)
+        return coordinates
 
-    def known(self, block: Block) -> Floats:
+    def earlier(self, block: Block) -> Floats:
         """Return F at the rows of a block."""
         return block.along[0]
 
@@ -121,7 +121,7 @@ class RecomputedCoordinates(NewCoordinates):
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         return super().__call__(block, workspace)[:, -1]
 
-    def known(self, block: Block) -> Floats:
+    def earlier(self, block: Block) -> Floats:
         return _coordinates(self.landmarks, self.triangle, block)
 
 
@@ -159,15 +159,15 @@ class _PivotedFactor:
         """Keep some proposals as landmarks; return the decrease of every row's (weighted) residual."""
         taken = self.passes.take(proposals)
         self.passes.count_entries(taken.n_rows**2)
-        known = self._known(taken)
+        coordinates = self._coordinates_of(taken)
         among = self.kernel.bind(taken.features, taken.indices).symmetric_block(taken.features)
-        accepted, triangle = keep(among - known @ known.T)
+        accepted, triangle = keep(among - coordinates @ coordinates.T)
         if not accepted:
             return np.zeros(self.passes.source.n_rows)
         new = Block(0, taken.features[accepted], None, None, taken.indices[accepted])
-        fall = self._add_columns(self.kernel.bind(new.features, new.indices), known[accepted], triangle)
+        fall = self._add_columns(self.kernel.bind(new.features, new.indices), coordinates[accepted], triangle)
         start, stop = self.size, self.size + len(accepted)
-        self._triangle[start:stop, :start] = known[accepted]
+        self._triangle[start:stop, :start] = coordinates[accepted]
         self._triangle[start:stop, start:stop] = triangle
         self.chosen.extend(int(i) for i in new.indices)
         if self._cache is None:
@@ -186,10 +186,10 @@ class _PivotedFactor:
             return weights * self._cache[:, stop]
         if self._landmarks is None:
             return weights * self.passes.map(NewCoordinates(cross_kernel, old, inverse))[:, -1]
-        known = self._triangle[:start, :start]
-        return weights * self.passes.map(RecomputedCoordinates(cross_kernel, old, inverse, self._landmarks, known))
+        earlier = self._triangle[:start, :start]
+        return weights * self.passes.map(RecomputedCoordinates(cross_kernel, old, inverse, self._landmarks, earlier))
 
-    def _known(self, rows: Block) -> Floats:
+    def _coordinates_of(self, rows: Block) -> Floats:
         """Return F at some rows, from the cache or from the kernel."""
         if self._cache is not None:
             return self._cache[rows.indices, : self.size]

@@ -65,7 +65,7 @@ class CompactFit:
     def expanded(self, kernel: Kernel, landmarks: Any, indices: Indices | None, dual_coef: Floats) -> LandmarkFit:
         """Return the fit, for the landmarks and the coefficients of their kernel values."""
         factor, solution = nystrom_factor(kernel, landmarks, indices), self.solution
-        if not np.array_equal(factor.kept, self.kept):  # pivots that were rounded otherwise
+        if not np.array_equal(factor.kept, self.kept):  # rounding gave other pivots
             kept_kernel = kernel.bind(landmarks[self.kept], None if indices is None else indices[self.kept])
             factor, coefficients = in_order(factor, self.kept, kept_kernel, dual_coef)
             solution = RidgeSolution(coefficients, solution.intercept)
@@ -77,17 +77,17 @@ class CompactFit:
 
     def _moments(self, coefficients: Floats) -> Moments:
         """Return the moments with `B'WB` and `B'Wy`."""
-        known, triangle, first = self.moments, np.diag(self.diagonal), 0
+        sums, triangle, first = self.moments, np.diag(self.diagonal), 0
         for i, size in enumerate(self.sizes):
             last = first + len(triangle) - i - 1
             triangle[i, i + 1 :] = size * self.root[first:last].astype(np.float64)
             first = last
         with all_blas_threads():
             gram = triangle.T @ triangle
-        smallest, total = self.scaled_ridge.min(), known.total_weight
+        smallest, total = self.scaled_ridge.min(), sums.total_weight
         cross = linalg.product(gram, coefficients) + (self.scaled_ridge - smallest) * coefficients
         np.einsum("ii->i", gram)[...] -= smallest
         if self.fit_intercept:
-            gram += np.outer(known.feature_sum, known.feature_sum / total)
-            cross += np.outer(known.feature_sum, known.target_sum / total)
-        return replace(known, gram=gram, cross=cross)
+            gram += np.outer(sums.feature_sum, sums.feature_sum / total)
+            cross += np.outer(sums.feature_sum, sums.target_sum / total)
+        return replace(sums, gram=gram, cross=cross)

@@ -8,11 +8,10 @@ import numpy as np
 
 from ridgemark.backends import Flags, Floats, Indices
 
-Columns = Indices
-"""The positions, among the right sides, of the columns of an array."""
-Operator = Callable[[Floats, Columns], Floats]
-Rounding = Callable[[Floats, Columns], Floats]
-"""Bounds the norm of the rounding error of a product with each column; at least 128 unit roundoffs of `|A| |v|`."""
+Operator = Callable[[Floats, Indices], Floats]
+"""Takes V and the positions of its columns among the right sides; returns a product with V."""
+Rounding = Callable[[Floats, Indices], Floats]
+"""Takes the same; bounds the norm of the rounding error of each column of a product, by 128 u `|A| |v|` or more."""
 
 Outcome = Literal["converged", "stagnated", "out of products"]
 
@@ -63,7 +62,7 @@ def conjugate_gradient(
 
     Every step takes one product, with the directions d and the iterates x side by side. So in addition to the recursive
     residual of conjugate gradients every step has the residual `b - A x - step A d` from the latest product.
-    Conclusions are drawn from the second; the difference of the two is rounding error. Conjugate gradients minimise the
+    The stopping rules use the second; the difference of the two is rounding error. Conjugate gradients minimise the
     error in the norm of A, and their residuals rise and fall. The function returns the combination of the iterates with
     the smallest residual (minimal residual smoothing), which never rises and needs no product.
 
@@ -86,8 +85,8 @@ def conjugate_gradient(
     rounding : callable, optional
         Bounds the rounding error of a product. The rounding error of the returned residual is summed from it.
     recompute_every : int, default=1
-        Steps of which one takes the product with the iterates too. In the others a product is of half the size, and
-        residuals are the recursive ones, for a caller who measures the residual of the solution.
+        One step of this many takes the product with the iterates too. In the others a product has half the size, and
+        residuals are the recursive ones: the caller must then measure the residual of the solution.
     """
     rounding = rounding or (lambda _, columns: np.zeros(len(columns)))
     descent = _Descent(product, precondition, right, tol, rounding, recompute_every)
@@ -151,7 +150,7 @@ class _Descent:
         self._record()
 
     def _smooth(self, rounding: Floats) -> None:
-        """Move the smooth iterates to the point of smallest residual on the line to those of now."""
+        """Move the smooth iterates to the point of smallest residual on the line to the present iterates."""
         on = self.running
         gap = self.now[:2, :, on] - self.smooth[:, :, on]
         length = _dots(gap[1], gap[1])

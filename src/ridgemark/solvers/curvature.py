@@ -31,7 +31,7 @@ class CurvatureSystem:
         self.moments, self.fit_intercept, self.scaled_ridge = moments, fit_intercept, scaled_ridge
         centred = CentredMoments(moments, fit_intercept)
         self.feature_mean = centred.feature_mean
-        # Of a large matrix the triangle is on the device.
+        # The triangle of a large matrix is on the device.
         self.triangle: Any = linalg.for_solving(linalg.raised_cholesky(linalg.sent(centred.gram), scaled_ridge))
         self.share_of_constant = 1.0 / moments.total_weight if fit_intercept else 0.0
 
@@ -188,7 +188,7 @@ class TargetSystems:
 
 
 def systems_of_moments(moments: Moments, factors: Floats, fit_intercept: bool, scaled_ridge: float) -> TargetSystems:
-    """Return systems `c_k [B 1]'W[B 1] + s` with one factor c_k for each target; no row is left out from these."""
+    """Return systems `c_k [B 1]'W[B 1] + s` with one factor c_k for each target; no row is left out by these."""
     constant = np.append(moments.feature_sum, moments.total_weight)
     block = np.vstack([np.column_stack([moments.gram, moments.feature_sum]), constant])
     return TargetSystems(factors[:, None, None] * block, np.empty((0, len(factors))), fit_intercept, scaled_ridge)

@@ -1,6 +1,7 @@
-"""Rows drawn from all: those that are left out to choose a ridge, and those whose sums make the system of a target.
+"""Rows drawn from all rows: a sample that is left out to choose a ridge, and the rows whose sums make a system.
 
-As most rows are sure of most classes, a system needs few of them: those of large leverage in it.
+The classes of most rows are nearly certain, and their curvature is tiny: a target's system needs few rows, those with
+large leverage in it.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from ridgemark.solvers.curvature import TargetSystems
 from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
 
 _SAMPLED = 8192  # distinct rows that are left out
-_PER_DIMENSION, _FEWEST = 8, 256  # rows of the system of a target, for each effective dimension, and some more
+_PER_DIMENSION, _FEWEST = 8, 256  # a target's system has 256 rows, and 8 more for each effective dimension
 _DRAWN_FROM = 2**16  # distinct rows from which those of a system are drawn, where features are not held
 _PROBES = 16  # random vectors that estimate leverages
 
@@ -34,7 +35,7 @@ class DrawnRows:
 
     @cached_property
     def sample(self) -> RowPasses:
-        """At most 8,192 groups of equal rows, each one row of their weight and mean target; in cells, single rows."""
+        """At most 8,192 distinct rows, each with the weight and mean target of its equals; single rows in cells."""
         return self._drawn(_SAMPLED)
 
     @cached_property
@@ -46,7 +47,7 @@ class DrawnRows:
 
     @property
     def n_systems(self) -> int:
-        """One for each target; one for all, of their mean curvature, where those exceed half of the memory budget."""
+        """One for each target; or one of mean curvature for all, if those take more than half of the memory budget."""
         t = self.passes.source.n_targets
         return t if 8 * t * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2 else 1
 
@@ -57,12 +58,12 @@ class DrawnRows:
 
     def systems(self, vectors: Floats, scaled_ridge: float, nearby: TargetSystems) -> TargetSystems:
         """Return the systems of a point: rows are drawn by their leverage in the systems of a point nearby."""
-        rows, places, counts = self._summed
+        rows, places, counts = self._candidates
         curvature = rows.backend.to_host(self.curvature(rows.values(vectors)[places]))
         weights = counts[:, None] * np.asfortranarray(curvature)  # it is read by columns
         leverages = self._leverages(weights, nearby)
         dimensions = np.minimum(leverages.sum(axis=0), self.factor.rank)
-        drawn = thinned(weights, leverages, [_FEWEST + round(_PER_DIMENSION * one) for one in dimensions])
+        drawn = thinned(weights, leverages, [_FEWEST + round(_PER_DIMENSION * dimension) for dimension in dimensions])
         blocks = np.stack([rows.gram(column[column > 0], places[column > 0]) for column in drawn.T])
         return TargetSystems(blocks, drawn[: self.sample.source.n_rows], self.fit_intercept, scaled_ridge)
 
@@ -71,21 +72,21 @@ class DrawnRows:
 
         G has random columns, with the identity as expected value of `G G'`: a few give the order of magnitude.
         """
-        rows, places, _ = self._summed
+        rows, places, _ = self._candidates
         probes = np.random.default_rng(0).normal(size=(self.factor.rank + 1, _PROBES)) / np.sqrt(_PROBES)
         leverages = np.empty_like(weights)
         for k, probed in enumerate(systems.times(probes)):
             reached = rows.backend.to_host(rows.backend.squared_norms(rows.values(probed)))[places]
-            # Beyond the range of numbers a leverage counts as 1.
+            # A leverage beyond the floating-point range counts as 1.
             leverages[:, k] = np.fmin(weights[:, k] * reached, 1.0)
         return leverages
 
     @cached_property
-    def _summed(self) -> tuple[FeatureRows, Indices, Floats]:
-        """Rows of which some are summed for each target alone, the places of the distinct ones, and their weights.
+    def _candidates(self) -> tuple[FeatureRows, Indices, Floats]:
+        """The rows from which those of a target's system are drawn: features, positions of distinct rows, weights.
 
-        They are all rows where features are held, and otherwise at most 65,536, the sample first, with the weight of
-        all rows.
+        If the features of all rows are held, all rows are candidates. Otherwise at most 65,536 distinct rows are, of
+        which the sample comes first; their weights are raised to the total weight of all rows.
         """
         if self.held:
             places = self.passes.left_out().indices

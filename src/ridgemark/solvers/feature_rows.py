@@ -84,7 +84,7 @@ class FeatureRows:
         passes, rank, backend, xp = self.features.passes, self.features.n_columns, self.backend, self.backend.xp
         entries = xp.empty((passes.source.n_rows, rank), dtype=getattr(xp, precision), device=backend.device)
         passes.map(MatrixEntries(self.features.evaluate, rank), out=entries)
-        source = _HeldRows(entries, *(backend.from_host(one) for one in (passes.targets(), passes.weights())))
+        source = _HeldRows(entries, *(backend.from_host(values) for values in (passes.targets(), passes.weights())))
         rows = RowPasses(source, passes.memory_budget, passes.progress)
         return FeatureRows(RowMatrix(rows, _as_held, rank), None, RowMatrix(rows, _features, rank), backend)
 
@@ -105,7 +105,7 @@ class _HeldRows(BaseRows):
         self.dtype = np.dtype(str(features.dtype).removeprefix("torch."))
         self.has_weights, self.feature_names, self.target_names = weights is not None, None, None
 
-    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         for first in range(start, stop, block_rows):
             yield self._take(slice(first, min(first + block_rows, stop)), first)
 

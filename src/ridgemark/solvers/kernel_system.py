@@ -12,11 +12,10 @@ from ridgemark.linalg import raised_cholesky, solve_cholesky, sum_rounding, symm
 from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting, hold_on_device, kernel_diagonal
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, DistinctRows
-from ridgemark.solvers.conjugate_gradient import Columns
 from ridgemark.solvers.landmark_fit import LandmarkFit
 
 UNIT = float(np.finfo(np.float64).eps) / 2.0
-# Unit roundoffs of weighting, centring and the updates of an iterate, relative to a product and added to its own.
+# Rounding of weighting, centring and updating an iterate, in unit roundoffs of a product, and added to its own.
 _AROUND_A_PRODUCT = 40.0
 # Unit roundoffs in means of targets, the intercept and the ridge, relative to the targets.
 _IN_TARGETS = 64.0
@@ -158,7 +157,7 @@ class KernelSystem:
         largest[largest == 0] = 1.0  # in units of the largest value no square overflows
         return largest * np.linalg.norm(self.roots / self.length * (values / largest), axis=0)
 
-    def product(self, vectors: Floats, columns: Columns) -> Floats:
+    def product(self, vectors: Floats, columns: Indices) -> Floats:
         """Return `(A + s) v` for the ridges of these columns."""
         coefficients = self.weighting.transpose(vectors)
         if self._row_sums is None:  # computed with the first product, so that K is evaluated once for both
@@ -168,7 +167,7 @@ class KernelSystem:
             images = self.kernel_matrix @ coefficients
         return self.weighting(images) + self.scaled_ridge[columns] * vectors
 
-    def rounding(self, vectors: Floats, columns: Columns) -> Floats:
+    def rounding(self, vectors: Floats, columns: Indices) -> Floats:
         """Bound the norm of the rounding error of `product`, of the intercept and of predictions, together.
 
         Each of the three is at most `roundoff S(c) sqrt(sum_i w_i k(x_i, x_i))`; the mean that makes the coefficients
@@ -252,7 +251,7 @@ class DirectPreconditioner:
         self._system, self._ridges = system, system.scaled_ridge
         self._factors = {ridge: raised_cholesky(matrix, float(ridge)) for ridge in np.unique(self._ridges)}
 
-    def __call__(self, vectors: Floats, columns: Columns) -> Floats:
+    def __call__(self, vectors: Floats, columns: Indices) -> Floats:
         """Return `(A + s)^-1 v`."""
         solution = np.empty_like(vectors)
         for ridge in np.unique(self._ridges[columns]):

@@ -15,7 +15,7 @@ from ridgemark.operators import NystromFactor
 
 ROBUST = 1.6  # factor on tr H in generalised cross-validation
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)  # of sums of squares, relative
-_SMALLEST = 1e-280  # sum of squares whose rounding errors floating point still holds
+_SMALLEST = 1e-280  # the rounding errors of a smaller sum of squares underflow
 
 
 def generalised_error(training_error: Floats, dimension: float, n_left_out: int, factor: float = ROBUST) -> Floats:
@@ -45,7 +45,7 @@ class CentredMoments:
             self.feature_mean, self.target_mean = moments.feature_sum / n, moments.target_sum / n
             self.cross = self.cross - n * np.outer(self.feature_mean, self.target_mean)
             square = square - n * self.target_mean**2
-            # Only rounding is left of these targets; squares that are too small for floating point tell nothing.
+            # These targets are constant up to rounding, which cannot be seen from squares that underflow.
             constant = (square <= _ROUNDING * moments.target_square) & (moments.target_square > _SMALLEST)
             self.cross, square = np.where(constant, 0.0, self.cross), np.where(constant, 0.0, square)
         self.target_variance = np.maximum(square, 0.0) / n
@@ -63,7 +63,7 @@ class CentredMoments:
 
     @property
     def rounding(self) -> float:
-        """The smallest ridge that the rounding of the Gram matrix leaves definite."""
+        """The smallest ridge with which the Gram matrix is definite despite its rounding."""
         return 10 * len(self._gram) * linalg.EPS * self.size
 
     def check_targets(self) -> None:
@@ -189,9 +189,9 @@ class SpectralSolver(CentredMoments):
     def __init__(self, moments: Moments, fit_intercept: bool, like: "SpectralSolver | None" = None) -> None:
         """Decompose the Gram matrix, or take the decomposition of a solver of the same one for other targets."""
         super().__init__(moments, fit_intercept)
-        found = linalg.symmetric_eigen(self.gram) if like is None else (like.spectrum, like.rotation)
-        self.spectrum: Floats = found[0]
-        self.rotation: Floats = found[1]
+        eigen = linalg.symmetric_eigen(self.gram) if like is None else (like.spectrum, like.rotation)
+        self.spectrum: Floats = eigen[0]
+        self.rotation: Floats = eigen[1]
         self.rotated = self.rotation.T @ self.cross
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
@@ -244,8 +244,8 @@ class LandmarkFit:
     solution: RidgeSolution  # the coefficients of the features, and the intercept measured from `target_origin`
     training_error: Annotated[Floats, "(t)", ">= 0"]  # the weighted mean squared residual
     effective_dimension: Bracket  # d_eff of the exact kernel at the smallest ridge
-    spectral: SpectralSolver | None = field(default=None, compare=False, repr=False)  # where it is at hand
-    known_size: float | None = field(default=None, compare=False, repr=False)  # of `centred`, where it is at hand
+    spectral: SpectralSolver | None = field(default=None, compare=False, repr=False)  # where it was computed
+    known_size: float | None = field(default=None, compare=False, repr=False)  # of `centred`, where computed
     known_inverse: RidgeInverse | None = field(default=None, compare=False, repr=False)  # likewise
 
     @cached_property
@@ -259,9 +259,9 @@ class LandmarkFit:
         if self.known_inverse is not None:
             return self.known_inverse
         ridges = self.scaled_ridge if np.ptp(self.scaled_ridge) > 0 else self.scaled_ridge[:1]
-        # By Cholesky also where an eigendecomposition is at hand: a fit from a file has none, and gives the same bytes.
-        one = solve_one_ridge(self.centred, float(ridges[0])) if len(ridges) == 1 else None
-        return self.solver.at_ridges(ridges) if one is None else one.inverse
+        # By Cholesky even if there is an eigendecomposition: a fit from a file has none, and must give the same bytes.
+        solved = solve_one_ridge(self.centred, float(ridges[0])) if len(ridges) == 1 else None
+        return self.solver.at_ridges(ridges) if solved is None else solved.inverse
 
     @property
     def dimensions(self) -> Floats:
@@ -307,17 +307,17 @@ def solve_landmarks(
 ) -> LandmarkFit:
     """Solve at one ridge for every target.
 
-    One Cholesky factor solves where all ridges are equal and no eigendecomposition is given; the eigendecomposition
-    elsewhere, and where the ridge is below the rounding of the moments. d_eff is that of L, and at most
-    `residual_dimension` more.
+    By one Cholesky factor if all ridges are equal and no eigendecomposition is given; otherwise, and if the ridge is
+    below the rounding of the moments, by an eigendecomposition. d_eff is that of L, and at most `residual_dimension`
+    more.
     """
-    smallest, one, size = float(scaled_ridge.min()), None, None
+    smallest, solved, size = float(scaled_ridge.min()), None, None
     if spectral is None and np.ptp(scaled_ridge) == 0:
         centred = CentredMoments(moments, fit_intercept)
-        one, size = solve_one_ridge(centred, smallest), centred.size
+        solved, size = solve_one_ridge(centred, smallest), centred.size
     moments = moments.on_host()
-    if one is not None:
-        solution, error, lower = one.solution, one.training_error, one.effective_dimension
+    if solved is not None:
+        solution, error, lower = solved.solution, solved.training_error, solved.effective_dimension
     else:
         spectral = spectral or SpectralSolver(moments, fit_intercept)
         solution, lower = spectral.solution(scaled_ridge), spectral.effective_dimension(smallest)
@@ -325,7 +325,7 @@ def solve_landmarks(
     return LandmarkFit(
         *(factor, moments, fit_intercept, scaled_ridge, target_origin, weight_unit),
         *(solution, error, dimension_bracket(lower, moments, smallest), spectral, size),
-        None if one is None else one.inverse,
+        None if solved is None else solved.inverse,
     )
 
 

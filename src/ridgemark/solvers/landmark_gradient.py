@@ -13,11 +13,11 @@ from ridgemark.operators import Cross, NystromFactor, hold_on_device, nystrom_fa
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.solvers.choice import rows_of_preconditioner
-from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, GradientStep, Outcome, conjugate_gradient
+from ridgemark.solvers.conjugate_gradient import GradientSolution, GradientStep, Outcome, conjugate_gradient
 from ridgemark.solvers.landmark_fit import CentredMoments, LandmarkFit
 from ridgemark.solvers.rounding import landmark_rounding, mean_entry_error, prediction_rounding, solved_rounding
 
-# Steps of which one measures the residual, where `_NormalEquations.solve` measures it in double precision at the end.
+# One step of this many measures the residual in single precision; it is measured in double precision at the end.
 _MEASURED_EVERY = 4
 # C is held, and rows of the preconditioner are copied, where each takes at most this part, 1/4, of the memory budget.
 _PART_OF_BUDGET = 4
@@ -68,7 +68,7 @@ def landmark_gradient(
 
     The bound of the result adds a generous estimate of the rounding of kernel values, features and their sums,
     `solved_rounding`, and the rounding of predictions. As `|W^1/2 (f - f*)|^2 <= J(f) - J(f*)` for the objective J, it
-    is at most the root of J but for the rounding of predictions: also where landmarks differ by less than rounding.
+    is at most the root of J plus the rounding of predictions, even if landmarks differ by less than rounding.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def landmark_gradient(
     factor = nystrom_factor(kernel, landmarks.features, landmarks.taken, stays=True)
     backend = backend_of(factor.landmark_kernel)
     lengths = np.sqrt(np.array(backend.to_host(backend.diagonal(factor.landmark_kernel))))
-    # Only its root is used. A slice would keep all of the kernel in memory.
+    # From here on only its root is used, and the kernel of the landmarks is freed: a slice would keep all of it.
     factor = replace(factor, landmark_kernel=backend.zeros((0, landmarks.n_rows)))
     ridges, t = np.unique(fit.scaled_ridge), len(fit.scaled_ridge)
     # Before C is held, which may leave no memory for it on a device.
@@ -153,7 +153,7 @@ class _NormalEquations:
         inner = linalg.solve_triangle(self.root, vectors)
         return linalg.solve_triangle(self.root, cross.normal(inner, self.cross_mean @ inner), transposed=True)
 
-    def solve(self, targets: Columns, ridge: float, factor: Any, tol: float, max_products: int) -> GradientSolution:
+    def solve(self, targets: Indices, ridge: float, factor: Any, tol: float, max_products: int) -> GradientSolution:
         """Solve for some targets with one ridge.
 
         Where C is held in single precision, the solution for the residual in double precision is added until that is
@@ -202,8 +202,8 @@ def _gram_of_sample(
 
     Second is its norm before centring, third the mean relative error of the kernel values.
 
-    A landmark does not stand for other rows: many are unlike all others, and alone in a direction of the features. So
-    they have their own weights. The sample changes only the speed of convergence, and is the same for every seed.
+    Landmarks keep their own weights, since many are unlike all other rows and do not stand for them. The sample changes
+    only the speed of convergence, and is the same for every seed.
     """
     if not factor.rank:
         return np.zeros((0, 0)), 0.0, 0.0

@@ -20,17 +20,19 @@ _MOST_STEPS = 100
 _MOST_HALVINGS = 10
 _SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
 ROUNDED = 1e-13  # relative change of the objective that is rounding
-_STALLED = 1e-6  # relative decrease that a step may promise where no step lowers the objective, for rounding
+_STALLED = 1e-6  # where rounding hides any decrease, a fit has converged if a step promises at most this one
 _SMALL = 1e-6  # relative change of the coefficients after which the error is negligible
-_LOOSE, _TIGHT = 0.1, 1e-4  # share of g'F F'g that conjugate gradients leave: of the first step and of the last
-_FINE = 1e-3  # share of the decrease at which Newton's method ends that conjugate gradients may leave
+_LOOSE, _TIGHT = 0.1, 1e-4  # conjugate gradients end at this share of g'F F'g: in the first step, and in the last
+_FINE = 1e-3  # or at this share of the decrease at which Newton's method ends
 _MOST_PRODUCTS = 100  # of one step
-_SHARED = 0.01  # error of the share that targets left out jointly have in those left out one by one
-_WORN = 20  # products with one system, at least, after which it is summed anew: that takes about as long
-_SUMMED = 9  # to sum a system takes as long as rank/9 products with the same rows
-_FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
-_FEW_TARGETS = 64  # for which too: of each row left out it takes the solution of a system of this size
-_FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
+_SHARE_ERROR = 0.01  # relative error of `Newton.joint_share`
+# A preconditioner is replaced after as many products as take the time of summing a new one, and not before 20 products.
+# Summing a system takes as long as rank/9 products with the same rows.
+_FEWEST_PRODUCTS, _RANK_PER_PRODUCT = 20, 9
+# The second derivative of all targets jointly is summed for at most this many unknowns and targets. With more targets,
+# leaving rows out would take too long: for each row a system of this size is solved.
+_FEW_UNKNOWNS, _FEW_TARGETS = 1000, 64
+_FEW_FEATURES = 500  # of one target: with fewer, summing the second derivative is faster than conjugate gradients
 _HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
 
 
@@ -44,7 +46,7 @@ class NewtonFit:
     n_steps: int
     converged: bool
 
-    def towards(self, scaled_ridge: float) -> RidgeSolution:
+    def extrapolated(self, scaled_ridge: float) -> RidgeSolution:
         """Return the solution at another ridge r to first order, `x - (r - s) H_r^-1 (c, 0)` with H_r the system at r.
 
         As `H x + gradient of the rest` is zero at x, this is the Newton step there for the curvature of the system.
@@ -71,8 +73,8 @@ class _Point:
 class Newton:
     """The objective of a loss for given landmarks.
 
-    Where `held` has the features of all rows in single precision, products with the second derivative are taken from
-    it, and slopes too where `rough`: the solution is then that of rounded features.
+    `held` are the features of all rows in single precision, from which products with the second derivative are then
+    computed. With `rough`, slopes are computed from them too, and the solution is that of rounded features.
     """
 
     passes: RowPasses
@@ -85,10 +87,10 @@ class Newton:
 
     @property
     def whole(self) -> bool:
-        """Whether the second derivative is summed whole, with the slopes: where features are not held or few."""
+        """Whether one pass sums slopes and second derivative: one target or few unknowns, and features not held."""
         t = self.passes.source.n_targets
-        few = t <= _FEW_TARGETS and t * (self.factor.rank + 1) <= _FEW_UNKNOWNS
-        return self.held is None and (self.loss.scalar or few)
+        is_small = t <= _FEW_TARGETS and t * (self.factor.rank + 1) <= _FEW_UNKNOWNS
+        return self.held is None and (self.loss.scalar or is_small)
 
     def hold(self) -> Newton:
         """Return the same objective with features in memory, where the memory budget holds them and that saves time."""
@@ -111,20 +113,20 @@ class Newton:
         return DrawnRows(self.passes, self.factor, self.loss, self.fit_intercept, self.held)
 
     @property
-    def _worn(self) -> float:
-        """Products with one system, after which it is summed anew."""
+    def _most_spent(self) -> float:
+        """The number of products with one system as preconditioner after which a new one is summed."""
         sampled = min(self.drawn.sample.source.n_rows / self.passes.source.n_rows, 1.0)
-        return max(_WORN, sampled * self.factor.rank / _SUMMED)
+        return max(_FEWEST_PRODUCTS, sampled * self.factor.rank / _RANK_PER_PRODUCT)
 
     def sums(self, at: RidgeSolution, scaled_ridge: float) -> Moments:
         """Return the sums of the ridge problem of a Newton step."""
         return loss_sums(self.passes, self.factor, None, scaled_ridge, self.loss, at)
 
     def system(self, at: RidgeSolution, scaled_ridge: float, nearby: System) -> System:
-        """Return the systems of a point: of few targets and features whole, or of each target alone, from some rows.
+        """Return the system of a point.
 
-        For one target it is that of all rows held. Some rows are drawn by their leverage in the systems of a point
-        nearby.
+        It is that of all targets jointly where there are few unknowns. For one target it is summed over all rows held.
+        Otherwise there is one for each target, from rows drawn by their leverage in the systems of a point nearby.
         """
         if self.whole and not self.loss.scalar:
             return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
@@ -141,16 +143,16 @@ class Newton:
             return fit
         return replace(fit, system=self.system(fit.solution, fit.system.scaled_ridge, fit.system))
 
-    def _begin_with(self, point: _Point, scaled_ridge: float, given: System | None) -> System:
-        """Return the first system of a descent: the point's own, the one given, or one of rows of mean curvature.
+    def _begin_with(self, point: _Point, scaled_ridge: float, earlier: System | None) -> System:
+        """Return the first system of a descent: that of the point, an earlier one, or one with the mean curvature.
 
-        That one, `c_k [B 1]'W[B 1] + s` for each target k, takes no pass.
+        The last, `c_k [B 1]'W[B 1] + s` for each target k with its mean curvature c_k, takes no pass.
         """
         if point.predictor is None:
             assert point.system is not None
             return point.system
-        if given is not None:
-            return given.with_ridge(scaled_ridge)
+        if earlier is not None:
+            return earlier.with_ridge(scaled_ridge)
         totals = self.rows.backend.to_host(self._weights @ self.drawn.curvature(point.predictor))
         means = totals / self._plain.total_weight
         return systems_of_moments(self._plain, means, self.fit_intercept, scaled_ridge)
@@ -174,7 +176,7 @@ class Newton:
             return 1.0
         rows = self.held or self.drawn.sampled
         weight = 1.0 if self.held else float(self.passes.row_counts().sum() / counts.sum())
-        x, _ = self._conjugate(rows, rows.values(vectors), v, system, _SHARED * begin, weight=weight)
+        x, _ = self._conjugate(rows, rows.values(vectors), v, system, _SHARE_ERROR * begin, weight=weight)
         return float((v * x).sum()) / begin
 
     def solve(
@@ -194,7 +196,7 @@ class Newton:
         first, spent, slope, before = 0.0, 0, np.inf, np.inf
         for steps in range(1, _MOST_STEPS + 1):
             # If steps go on to shrink alike, the next one promises slope^2 / before. A last step needs no new system.
-            worn = spent > 0 and spent > self._worn and slope * (slope / before) > tol * abs(point.objective)
+            worn = spent > 0 and spent > self._most_spent and slope * (slope / before) > tol * abs(point.objective)
             if point.system or worn:
                 system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge, system), 0
             step, first, products = self._step(point, system, first, _FINE * tol * abs(point.objective))
@@ -297,7 +299,7 @@ class Newton:
         else:
             tol = max(_TIGHT, min(_LOOSE, begin / first if first > 0 else _LOOSE))
         rows, goal = self.held or self.rows, max(tol * begin, least)
-        most = self._worn if self.rough else _MOST_PRODUCTS
+        most = self._most_spent if self.rough else _MOST_PRODUCTS
         step, products = self._conjugate(rows, point.predictor, residual, system, goal, most)
         step = _centred(step)
         if not float((step * point.gradient).sum()) < 0.0:  # no descent, by rounding: the system alone gives one
@@ -326,7 +328,7 @@ class Newton:
             products += 1
             x += size / along * direction
             residual -= size / along * image
-            # Functions that sum to zero over the targets: along others H is only the ridge, far below the system.
+            # Only functions that sum to zero over the targets: along others H is the ridge alone, far below the system.
             solved, before = _centred(system.solve(residual)), size
             size = float((residual * solved).sum())
             direction = solved + size / before * direction

@@ -136,7 +136,7 @@ def _solve(
         if set(solved.outcomes) == {"converged"} or history[-1].n_products >= max_products:
             return tuple(history), solved
     # The limit of two products per row was reached before `max_products`.
-    ended = tuple("stagnated" if one == "out of products" else one for one in solved.outcomes)
+    ended = tuple("stagnated" if outcome == "out of products" else outcome for outcome in solved.outcomes)
     return tuple(history), replace(solved, outcomes=ended)
 
 

@@ -32,8 +32,8 @@ class RidgeTask(FeatureTask):
         lengths = backend.squared_norms(features)
         if self.inverse.is_triangular:
             return backend.times_triangle_(features, self.inverse.root), lengths, squares
-        found = workspace.array("coordinates", features.shape)
-        return backend.matmul(features, self.inverse.root, out=found), lengths, squares
+        out = workspace.array("coordinates", features.shape)
+        return backend.matmul(features, self.inverse.root, out=out), lengths, squares
 
     def unexplained(self, block: Block, squares: Floats) -> Floats:
         """Return `k(x, x) - |b(x)|^2`."""

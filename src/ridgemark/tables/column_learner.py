@@ -11,7 +11,7 @@ import numpy as np
 from ridgemark.backends import Floats, Indices
 from ridgemark.errors import DataError, DataTypeError
 from ridgemark.rows.base import Array
-from ridgemark.rows.column import Column, words
+from ridgemark.rows.column import Cells, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
 from ridgemark.tables.date_forms import CLOCK, FORMS, FULL_FORMS, ISO, forms_of
 from ridgemark.tables.dates import PARTS, date_parts, seconds
@@ -56,7 +56,7 @@ class ColumnLearner:
         self.numbered = RowNumbers()
         self.place: Place | None = None
 
-    def add(self, column: Column, place: Place, sampled: Indices, weights: Floats | None = None) -> None:
+    def add(self, column: Cells, place: Place, sampled: Indices, weights: Floats | None = None) -> None:
         """Add the values of some rows, of which some are sampled for medians; weights are positive."""
         self.place = self.place or place
         gaps = column.gaps
@@ -86,7 +86,7 @@ class ColumnLearner:
             self.numbered.add(values if column.levels is not None else column.values)
             self._add_sample(values[sampled], sampled, weights)
 
-    def _see_kind(self, column: Column, place: Place) -> None:
+    def _see_kind(self, column: Cells, place: Place) -> None:
         if self.given is not None:
             return
         if column.kind == "other":
@@ -128,7 +128,7 @@ class ColumnLearner:
         both._check_texts(both.place)
         return both
 
-    def _add_text(self, column: Column, gaps: Array, place: Place, sampled: Indices, weights: Floats | None) -> None:
+    def _add_text(self, column: Cells, gaps: Array, place: Place, sampled: Indices, weights: Floats | None) -> None:
         positions, levels = text_levels(column, place)
         present = positions[~gaps]
         counts = np.bincount(present, minlength=len(levels))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.rows.base import Array
-from ridgemark.rows.column import Column
+from ridgemark.rows.column import Cells
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, moment
 from ridgemark.tables.schema import CODE, MISSING, N_CODES, VALUE, Field, Schema
@@ -24,7 +24,7 @@ _GAPS, _LEVELS = "gaps", "levels"  # what a column may have that the fit has not
 _said: WeakKeyDictionary[Schema, set[tuple[str, str]]] = WeakKeyDictionary()
 
 
-class Encoder:
+class SchemaEncoder:
     """Makes the features of a schema from columns; counts what the fit has not seen.
 
     An unseen level becomes zeros, and a gap in a column that had none in the fit is filled in. Rows of both are counted
@@ -38,7 +38,7 @@ class Encoder:
         self._levels: dict[str, dict[str, None]] = defaultdict(dict)  # that are not known
         self._by_level: dict[str, tuple[Array, Array]] = {}
 
-    def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Array | None = None) -> Floats:
+    def __call__(self, start: int, columns: Sequence[Cells], place: Place, weights: Array | None = None) -> Floats:
         """Return the features (n, k) of some rows, whatever their weights."""
         features, at = np.empty((len(columns[0]), len(self.names))), 0
         for k, (field, column) in enumerate(zip(self.schema.fields, columns, strict=True)):
@@ -64,7 +64,7 @@ class Encoder:
         seen = f"level{'s' * (len(levels) > 1)} not seen in the fit, in {n_rows:,} row{'s' * (n_rows > 1)}"
         return f"{number} {seen} (such as {listed(levels[:_SHOWN])})"
 
-    def _encode(self, field: Field, column: Column, place: Place, out: Floats, start: int) -> None:
+    def _encode(self, field: Field, column: Cells, place: Place, out: Floats, start: int) -> None:
         gaps = column.gaps
         any_gap = bool(gaps.any())
         if any_gap and self.schema.missing == "error":
@@ -84,7 +84,7 @@ class Encoder:
             values = float_values(column, field.kind, place, self._parsed(field, column))
             out[:, 0] = np.where(gaps, field.fill, values) if any_gap else values
 
-    def _encode_levels(self, field: Field, column: Column, gaps: Any, place: Place, out: Floats, start: int) -> None:
+    def _encode_levels(self, field: Field, column: Cells, gaps: Any, place: Place, out: Floats, start: int) -> None:
         positions, levels = text_levels(column, place)
         known = self._cached(field, levels, lambda: np.array([_known(field, text) for text in levels], dtype=np.intp))
         chosen = np.append(known, -1)[np.where(gaps, -1, positions)]
@@ -114,7 +114,7 @@ class Encoder:
         if CODE in field.parts:
             out[:, at : at + N_CODES] = field.codes[chosen]
 
-    def _parsed(self, field: Field, column: Column) -> Array | None:
+    def _parsed(self, field: Field, column: Cells) -> Array | None:
         """Return the value of each level of a column of text; None for other columns.
 
         True and false are 1 and 0 among numbers, as typed booleans are: without gaps both are fitted without a schema.

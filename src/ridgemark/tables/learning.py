@@ -9,11 +9,11 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.errors import ColumnWarning, DataError, ParameterError, warn_user
 from ridgemark.rows.base import BaseRows
-from ridgemark.rows.choice import Header
-from ridgemark.rows.column import Column, NoFeatures
+from ridgemark.rows.column import Cells, NoFeatures
+from ridgemark.rows.header import Header
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.tables.column_learner import ColumnLearner
-from ridgemark.tables.encoding import Encoder
+from ridgemark.tables.encoding import SchemaEncoder
 from ridgemark.tables.row_numbers import RowNumbers
 from ridgemark.tables.schema import Field, Schema, column_names
 
@@ -34,7 +34,7 @@ class Learner(NoFeatures):
         rows = np.random.default_rng(0).choice(n_rows, min(n_rows, _SAMPLED), replace=False, shuffle=False)
         self._sampled = np.sort(rows)
 
-    def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Floats | None = None) -> Floats:
+    def __call__(self, start: int, columns: Sequence[Cells], place: Place, weights: Floats | None = None) -> Floats:
         """Add the columns of some rows; no features."""
         if weights is None or weights.all():
             self._add(columns, place, weights)
@@ -45,7 +45,7 @@ class Learner(NoFeatures):
                 self._add([column[counted] for column in columns], place.at(counted), weights[counted])
         return np.empty((len(columns[0]), 0))
 
-    def _add(self, columns: Sequence[Column], place: Place, weights: Floats | None) -> None:
+    def _add(self, columns: Sequence[Cells], place: Place, weights: Floats | None) -> None:
         """Add the columns of rows that count."""
         start, self.n_seen = self.n_seen, self.n_seen + len(columns[0])
         first, last = np.searchsorted(self._sampled, [start, self.n_seen])
@@ -137,7 +137,7 @@ def encoded_by_content(source: BaseRows, **options: Any) -> BaseRows:
     if source.encoded_before is not None:
         return source.encoded_before
     schema = learn_schema(source, **options | dict(source.schema_options))
-    return source if schema is None else source.encoded_by(Encoder(schema))
+    return source if schema is None else source.encoded_by(SchemaEncoder(schema))
 
 
 def _n_counted(source: BaseRows) -> int:
@@ -149,7 +149,7 @@ def _n_counted(source: BaseRows) -> int:
     return sum(int(np.count_nonzero(block.weights)) for block in source.encoded_by(NoFeatures()).blocks(_BLOCK))
 
 
-def warn_of_row_numbers(names: Sequence[str], columns: Sequence[Column]) -> None:
+def warn_of_row_numbers(names: Sequence[str], columns: Sequence[Cells]) -> None:
     """Warn of columns of a table in memory that number its rows."""
     found = []
     for name, column in zip(names, columns, strict=True):

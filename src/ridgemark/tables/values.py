@@ -9,7 +9,7 @@ import numpy as np
 from ridgemark.backends import Floats, Indices
 from ridgemark.rows.base import Array
 from ridgemark.rows.cells import CODE, DOUBLE, LARGEST_EXACT, TRUTH, is_large_integer, numbers
-from ridgemark.rows.column import MOMENT, Column, words
+from ridgemark.rows.column import MOMENT, Cells, words
 from ridgemark.rows.places import Place
 from ridgemark.tables.date_forms import FORMS, ISO, forms_of, read_dates
 
@@ -60,7 +60,7 @@ def parsed(kind: str, levels: Sequence[str] | Array) -> Array:
     return np.array([read(level.strip()) for level in levels], dtype=float)
 
 
-def float_values(column: Column, kind: str, place: Place, by_level: Array | None = None) -> Floats:
+def float_values(column: Cells, kind: str, place: Place, by_level: Array | None = None) -> Floats:
     """Return a column as numbers, or as booleans 0 and 1; NaN where a value is missing.
 
     Time spans are counted in days. `by_level` holds the number of each level of a column of text.
@@ -83,7 +83,7 @@ def float_values(column: Column, kind: str, place: Place, by_level: Array | None
     return np.where(gaps, np.nan, result) if gaps.any() else result
 
 
-def moments(column: Column, place: Place, by_level: Array | None = None) -> Array:
+def moments(column: Cells, place: Place, by_level: Array | None = None) -> Array:
     """Return a column as moments; NaT where a value is missing."""
     gaps = column.gaps
     if gaps.all():
@@ -97,7 +97,7 @@ def moments(column: Column, place: Place, by_level: Array | None = None) -> Arra
     return np.where(gaps, np.datetime64("NaT", "us"), column.values.astype(MOMENT))
 
 
-def text_levels(column: Column, place: Place) -> tuple[Indices, Array]:
+def text_levels(column: Cells, place: Place) -> tuple[Indices, Array]:
     """Return the level of every row, as a position in the levels, and these; numbers, booleans and dates as text."""
     if column.levels is not None:
         return column.values, column.levels
@@ -133,7 +133,7 @@ def rewritten(level: str) -> str:
     return f"{level}.0" if whole == level else whole
 
 
-def _of_rows(by_level: Array, column: Column, gaps: Array, kind: str, place: Place) -> Array:
+def _of_rows(by_level: Array, column: Cells, gaps: Array, kind: str, place: Place) -> Array:
     """Return the value of each row's level; refuse a level that is not a value of this kind."""
     assert column.levels is not None
     nothing = np.datetime64("NaT", "us") if kind == "date" else np.nan
@@ -149,7 +149,7 @@ def _absent(values: Array) -> Array:
     return np.isnat(values) if values.dtype.kind == "M" else np.isnan(values)
 
 
-def _check_long_integers(column: Column, values: Floats, place: Place) -> None:
+def _check_long_integers(column: Cells, values: Floats, place: Place) -> None:
     """Refuse integers beyond 2**53 among texts."""
     assert column.levels is not None
     for row in np.flatnonzero(np.abs(values) >= LARGEST_EXACT).tolist():

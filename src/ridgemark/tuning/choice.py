@@ -45,14 +45,14 @@ def choose_kernel(
             f"bandwidth={bandwidth!r} cannot tune kernel={kernel!r}; give the name of a kernel of the distance, such "
             'as "gaussian", or "auto"'
         )
-    given: Any = None if by_default else bandwidth
-    if given is not None and np.ndim(given) and not isinstance(given, str):
+    chosen: Any = None if by_default else bandwidth
+    if chosen is not None and np.ndim(chosen) and not isinstance(chosen, str):
         try:
-            given = np.asarray(given, dtype=np.float64)
+            chosen = np.asarray(chosen, dtype=np.float64)
         except (TypeError, ValueError):
             raise _wrong(bandwidth) from None
     # A copy: changes of the user's kernel after a fit must not change the fitted model.
-    return clone(make_kernel(kernel, given)), None
+    return clone(make_kernel(kernel, chosen)), None
 
 
 def make_tuner(bandwidth: Any) -> Tuner | None:

@@ -120,7 +120,7 @@ class Coordinates:
             else:
                 metric = -2.0 * slopes.outer / np.asarray(kernel.bandwidth) ** 2
         if self.level == "shared":
-            widths, metric = (one.sum(keepdims=True) if len(one) else one for one in (widths, metric))
+            widths, metric = (slope.sum(keepdims=True) if len(slope) else slope for slope in (widths, metric))
         return np.concatenate([[slopes.ridge * ridge], logits, slopes.lengths[1:], widths, metric])
 
 

@@ -17,7 +17,7 @@ from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_o
 from ridgemark.kernels import CrossKernel, Kernel, Mixture
 from ridgemark.passes.device import placed
 from ridgemark.tuning.coordinates import Slopes
-from ridgemark.tuning.pairs import Pairs, Workspace
+from ridgemark.tuning.pairs import Pairs, ScratchArrays
 
 # Added to W's diagonal. A smooth criterion needs a fixed term, where the fit itself decides W's rank.
 _JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
@@ -57,12 +57,12 @@ class Sample:
     def starting_with(self, numbers: Indices) -> Sample:
         """Return the same rows with these as landmarks."""
         order = np.concatenate([numbers, np.setdiff1d(np.arange(len(self.weights)), numbers)])
-        features, targets, weights = (one[order] for one in (self.features, self.targets, self.weights))
+        features, targets, weights = (array[order] for array in (self.features, self.targets, self.weights))
         return Sample(features, targets, weights, len(numbers), self.fit_intercept, self.backend)
 
     def in_single_precision(self) -> Sample:
         """Return the same rows in single precision."""
-        single: list[Any] = [one.astype(np.float32) for one in (self.features, self.targets, self.weights)]
+        single: list[Any] = [array.astype(np.float32) for array in (self.features, self.targets, self.weights)]
         return replace(self, features=single[0], targets=single[1], weights=single[2])
 
     def first(self, n_rows: int, n_landmarks: int) -> Sample:
@@ -91,7 +91,7 @@ class SmallModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class SmallDesign:
     """The features B of a sample, and its centred targets."""
 
     sample: Sample
@@ -102,19 +102,19 @@ class Design:
     targets: Floats  # centred
 
     @classmethod
-    def of(cls, sample: Sample, cross: Floats, landmark_kernel: Floats) -> Design:
+    def of(cls, sample: Sample, cross: Floats, landmark_kernel: Floats) -> SmallDesign:
         """Return the design for kernel values C, which become B, and W; raise LinAlgError if W is not definite."""
-        backend, given = backend_of(cross), sample.placed
+        backend, rows = backend_of(cross), sample.placed
         jitter = _JITTER[backend.precision(cross)] * float(landmark_kernel.diagonal().max())
         landmark_kernel = backend.copy(landmark_kernel)
         backend.diagonal(landmark_kernel)[...] += jitter
         whitener = _inverse_factor(landmark_kernel)
-        mean, target_mean = given.weights @ cross * 0.0, given.weights @ given.targets * 0.0
+        mean, target_mean = rows.weights @ cross * 0.0, rows.weights @ rows.targets * 0.0
         if sample.fit_intercept:
-            mean, target_mean = given.weights @ cross, given.weights @ given.targets
+            mean, target_mean = rows.weights @ cross, rows.weights @ rows.targets
         cross -= mean
         features = backend.times_triangle_(cross, whitener)
-        return cls(sample, whitener, mean, features, target_mean, given.targets - target_mean)
+        return cls(sample, whitener, mean, features, target_mean, rows.targets - target_mean)
 
     @property
     def weights(self) -> Floats:
@@ -124,7 +124,7 @@ class Design:
     def best_ridge(self, ridges: Floats) -> tuple[float, float, Floats]:
         """Return the smallest leave-one-out error over these ridges, its ridge, and the coefficients c there."""
         w, constant, backend = self.weights, float(self.sample.fit_intercept), backend_of(self.features)
-        values, rotation = backend.xp.linalg.eigh(_weighted_gram(self.features, w, Workspace()))
+        values, rotation = backend.xp.linalg.eigh(_weighted_gram(self.features, w, ScratchArrays()))
         rotated = self.features @ rotation
         projected = rotated.T @ (w[:, None] * self.targets)
         inverse = 1.0 / (backend.at_least(values, 0.0)[:, None] + backend.from_host(ridges, like=values))
@@ -145,11 +145,11 @@ class Design:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SmallSolution:
     """The ridge solution on a design, with what its leave-one-out error needs."""
 
-    design: Design
-    space: Workspace
+    design: SmallDesign
+    space: ScratchArrays
     ridge: float
     inverse_root: Array  # G, upper triangular: `GG' = F^-1`, F = B'diag(w)B + lambda I
     coefficients: Floats  # c = F^-1 B'(w y)
@@ -158,7 +158,7 @@ class Solved:
     kept: Floats  # q = 1 - h, h_i = w_i (1 + a_i'a_i); no 1 without an intercept
 
     @classmethod
-    def of(cls, design: Design, ridge: float, space: Workspace) -> Solved:
+    def of(cls, design: SmallDesign, ridge: float, space: ScratchArrays) -> SmallSolution:
         """Solve at one ridge."""
         features, w, backend = design.features, design.weights, backend_of(design.features)
         gram = _weighted_gram(features, w, space)
@@ -225,15 +225,15 @@ class Evaluation:
     left_out: Floats  # squared leave-one-out residual of every row, times its relative weight
 
 
-def evaluate(kernel: Mixture, ridge: float, sample: Sample, space: Workspace | None = None) -> Evaluation:
+def evaluate(kernel: Mixture, ridge: float, sample: Sample, space: ScratchArrays | None = None) -> Evaluation:
     """Return the leave-one-out error of a mixture, with its derivatives; all in the arrays of a workspace.
 
     The first rows are the landmarks, so W is the top of C, and `dE/dC` takes the symmetric part of `dE/dW` there.
     """
-    space = Workspace() if space is None else space
+    space = ScratchArrays() if space is None else space
     pairs = Pairs.of(kernel, sample.placed.features, sample.n_landmarks, space)
     among = pairs.values[: sample.n_landmarks]
-    solved = Solved.of(Design.of(sample, pairs.values, (among + among.T) / 2.0), ridge, space)
+    solved = SmallSolution.of(SmallDesign.of(sample, pairs.values, (among + among.T) / 2.0), ridge, space)
     by_cross, by_landmarks, ridge_slope = solved.gradients()
     by_cross[: sample.n_landmarks] += by_landmarks
     model = solved.design.model(kernel, solved.coefficients)
@@ -257,13 +257,13 @@ def best_model(kernel: Kernel, sample: Sample, ridges: Floats) -> tuple[SmallMod
 def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
     """Return the landmark model of a sample."""
     design = _design(kernel, sample)
-    return design.model(kernel, Solved.of(design, ridge, Workspace()).coefficients)
+    return design.model(kernel, SmallSolution.of(design, ridge, ScratchArrays()).coefficients)
 
 
-def _design(kernel: Kernel, sample: Sample) -> Design:
-    bound, given = sample.bound(kernel, sample.landmarks), sample.placed
-    cross, among = bound(given.features), bound.symmetric_block(given.landmarks)  # the second in double precision
-    return Design.of(sample, cross, backend_of(cross).xp.astype(among, cross.dtype, copy=False))
+def _design(kernel: Kernel, sample: Sample) -> SmallDesign:
+    bound, rows = sample.bound(kernel, sample.landmarks), sample.placed
+    cross, among = bound(rows.features), bound.symmetric_block(rows.landmarks)  # the second in double precision
+    return SmallDesign.of(sample, cross, backend_of(cross).xp.astype(among, cross.dtype, copy=False))
 
 
 def _inverse_factor(matrix: Array) -> Array:
@@ -275,7 +275,7 @@ def _inverse_factor(matrix: Array) -> Array:
     return backend.inverse_triangle(upper)
 
 
-def _weighted_gram(features: Array, weights: Array, space: Workspace) -> Array:
+def _weighted_gram(features: Array, weights: Array, space: ScratchArrays) -> Array:
     """Return `B'diag(w)B`, in half the work of a general product."""
     root = space.copy("weighted", features)
     root *= backend_of(weights).xp.sqrt(weights)[:, None]

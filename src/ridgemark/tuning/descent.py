@@ -1,4 +1,4 @@
-"""Descent on the leave-one-out error, stopped by the error on rows that it does not see."""
+"""Descent on the leave-one-out error, stopped by the error on other rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ridgemark.backends import Floats
 from ridgemark.kernels import Mixture
 from ridgemark.tuning.coordinates import Coordinates
 from ridgemark.tuning.criterion import Evaluation, Sample, SmallModel, evaluate
-from ridgemark.tuning.pairs import Workspace
+from ridgemark.tuning.pairs import ScratchArrays
 
 _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
 _MEAN_ERRORS, _SIGN_ERRORS = 2.0, 3.0  # standard errors by which a gain must exceed zero: in the mean, or in sign
 _TINY = float(np.finfo(np.float64).tiny)
-_STEPS = 12  # lengths tried in one direction; more tell of rounding
+_STEPS = 12  # lengths tried in one direction; where more are needed, rounding hides the decrease
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 
@@ -86,7 +86,7 @@ class Descent:
     judging: Sample
     evaluations: int
     patience: int
-    count: Callable[[], None]  # told of every evaluation; may raise an error that ends the run
+    count: Callable[[], None]  # called before every evaluation; may raise an error that ends the run
     errors: list[float] = field(default_factory=list)  # leave-one-out error of every evaluation
     looks: list[tuple[int, float]] = field(default_factory=list)  # evaluations before it, error on the judging rows
     best: Candidate | None = None
@@ -94,14 +94,14 @@ class Descent:
     _worse: int = 0
     _iterations: int = 0
     _last: tuple[bytes, Evaluation] | None = None
-    _space: Workspace = field(default_factory=Workspace)
+    _space: ScratchArrays = field(default_factory=ScratchArrays)
 
     def run(self, ridge: float) -> Candidate | None:
         """Return the best mixture found; None if the criterion cannot be evaluated at the start."""
         x = self.coordinates.vector(ridge)
         try:
             self._look(x)
-            found = minimize(
+            minimum = minimize(
                 self._criterion,
                 x,
                 jac=True,
@@ -110,7 +110,7 @@ class Descent:
                 callback=self._after_iteration,
                 options={"maxcor": _REMEMBERED, "maxls": _STEPS, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-6},
             )
-            self._look(found.x)
+            self._look(minimum.x)
         except (_Stopped, np.linalg.LinAlgError):  # a kernel matrix that is not definite ends the run
             pass
         return self.best

@@ -1,4 +1,4 @@
-"""The rows that tune and the rows that judge: distinct rows, drawn apart, in units of their columns."""
+"""The rows that tune and the rows that judge: distinct rows, drawn separately, in units of their columns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ FEWEST_ROWS = 100  # distinct rows; with fewer, all columns share one bandwidth
 MOST_FEATURES = 500  # beyond which all columns share one bandwidth, and sparse rows stay sparse
 _ARRAYS = 20  # of tuning rows by landmarks, that two descents hold
 _FEWEST_TUNING = 50
-_REACH = 0.75  # of its range by which a column goes on beyond the values of the training rows
+_REACH = 0.75  # a column is clipped this share of its range outside the range of the training rows
 _LARGER = 2  # times the rows and landmarks, for a last comparison
 
 
@@ -49,9 +49,9 @@ def draw_rows(
     """
     (n_tuning, n_judging, n_landmarks), distinct, columns = sizes, passes.distinct_rows(), passes.columns()
     available = len(distinct)
-    few = available < FEWEST_ROWS
-    n_judging = 0 if few else min(n_judging, available // 4)
-    n_landmarks = min(n_landmarks, available if few else (available - n_judging) // 2)
+    all_tune = available < FEWEST_ROWS
+    n_judging = 0 if all_tune else min(n_judging, available // 4)
+    n_landmarks = min(n_landmarks, available if all_tune else (available - n_judging) // 2)
     most = max(_FEWEST_TUNING, passes.budget // (8 * _ARRAYS * n_landmarks))
     n_larger = min(_LARGER * n_tuning, available - n_judging, most)
     n_tuning = min(n_tuning, n_larger)
@@ -66,7 +66,7 @@ def draw_rows(
     def sample(start: int, count: int, n_landmarks: int) -> Sample:
         part = slice(start, start + count)
         shares = weights[part] / weights[part].sum() if count else weights[part]
-        n_landmarks = min(n_landmarks, count if few else count // 2)
+        n_landmarks = min(n_landmarks, count if all_tune else count // 2)
         return Sample(features[part], targets[part], shares, n_landmarks, fit_intercept, passes.backend)
 
     tuning, judging = sample(n_judging, n_tuning, n_landmarks), sample(0, n_judging, 0)

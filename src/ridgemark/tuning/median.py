@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.backends import NUMPY
-from ridgemark.kernels.distances import Form, distances, prepare_landmarks
+from ridgemark.kernels.distances import DistanceForm, distances, prepare_landmarks
 
 ROWS = 1000  # whose pairwise distances give the median
 
@@ -24,7 +24,7 @@ def median_distance(rows: Any, power: int = 2) -> float:
     # In units of a typical entry, so that typical squares neither overflow nor underflow.
     entries = np.abs(rows.data if sparse.issparse(rows) else rows)
     unit = float(np.median(entries[entries > 0])) if (entries > 0).any() else 1.0
-    form = Form(singular=True) if power == 2 else Form(power=1, few=np.inf)
+    form = DistanceForm(singular=True) if power == 2 else DistanceForm(power=1, difference_limit=np.inf)
     powers = distances(rows, prepare_landmarks(rows, unit, form, NUMPY, "median"), None, NUMPY)
     distance = unit * float(np.median(powers[np.triu_indices(count, k=1)])) ** (1.0 / power)
     return distance if 0 < distance < np.inf else 1.0

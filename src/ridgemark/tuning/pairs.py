@@ -18,13 +18,13 @@ _TILE_ENTRIES = 2**16  # pairs whose values and derivatives stay in the processo
 
 
 @dataclass(frozen=True, eq=False)
-class Workspace:
-    """Arrays that one evaluation after another writes to: new memory costs as much as some of the sums."""
+class ScratchArrays:
+    """Arrays that every evaluation overwrites: to allocate new memory takes as long as some of the sums."""
 
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def array(self, name: str, shape: tuple[int, ...], like: Array) -> Array:
-        """Return the array of this name, whatever it holds."""
+        """Return the array of this name, of any contents."""
         held = self.arrays.get(name)
         if held is None or held.shape != shape or held.dtype != like.dtype:
             held = self.arrays[name] = backend_of(like).empty(shape, like=like)
@@ -50,7 +50,7 @@ class Pairs:
     parts: list[Array]  # the values of every part, without their weights
 
     @classmethod
-    def of(cls, kernel: Mixture, rows: Array, n_landmarks: int, space: Workspace) -> Pairs:
+    def of(cls, kernel: Mixture, rows: Array, n_landmarks: int, space: ScratchArrays) -> Pairs:
         """Return the values of a mixture, in the arrays of a workspace."""
         landmarks, backend, weights = rows[:n_landmarks], backend_of(rows), [weight for weight, _ in kernel.parts()]
         squares, rounding, shape, n_radial = None, 0.0, (len(rows), n_landmarks), len(kernel.radial)
@@ -92,15 +92,15 @@ class Pairs:
         radial = self.kernel.parts()[: len(self.kernel.radial)]
         lengths, backend = np.zeros(len(radial)), backend_of(by_values)
         for tile in tiles(by_values, backend):
-            squares, given, total = self.squares[tile], by_values[tile], 0.0
-            weighted = given * squares
+            squares, derivatives, total = self.squares[tile], by_values[tile], 0.0
+            weighted = derivatives * squares
             for m, ((weight, part), own) in enumerate(zip(radial, self.parts, strict=False)):
                 over = 1.0 / float(part.bandwidth) ** 2
                 slope = part.derivative(own[tile], squares * over, self.rounding * over)
                 slope *= weight * over
                 lengths[m] -= 2.0 * backend.inner(slope, weighted)
                 total = slope + total
-            given *= total
+            derivatives *= total
         return lengths
 
     def _outer(self, weights: Array) -> Floats:
@@ -138,11 +138,11 @@ def absolute_sums(weights: Array, rows: Array, landmarks: Array) -> Array:
     others = [int(j) for j in xp.nonzero(~two)[0]]
     columns = landmarks.T[others, :] if others else landmarks.T[:0]
     for tile in tiles(weights, backend) if others else ():
-        given, left = weights[tile], rows[tile]
-        distances = backend.empty(given.shape, like=given)
+        tile_weights, tile_rows = weights[tile], rows[tile]
+        distances = backend.empty(tile_weights.shape, like=tile_weights)
         for j, column in zip(others, columns, strict=True):
-            xp.subtract(left[:, j][:, None], column, out=distances)
-            sums[j] += backend.inner(xp.abs(distances, out=distances), given)
+            xp.subtract(tile_rows[:, j][:, None], column, out=distances)
+            sums[j] += backend.inner(xp.abs(distances, out=distances), tile_weights)
     return sums
 
 

@@ -13,7 +13,7 @@ class Descended:
 
     level: str
     start: str  # what it started from
-    n_rows: Annotated[int, "> 0"]  # it was tuned on
+    n_rows: Annotated[int, "> 0"]  # rows it was tuned on
     judged_error: Annotated[float, "any"]  # the best on the judging rows
     loo_errors: Annotated[Floats, "(_)", "any"]  # leave-one-out on the tuning rows, one for each evaluation
     looks: Annotated[Floats, "(_, 2)", "any"]  # evaluations before a look at the judging rows, and the error on these
@@ -95,7 +95,7 @@ class TuningResult:
     @property
     def judged_error(self) -> float | None:
         """The error on the judging rows of the level taken; None if no level was judged."""
-        return next((one.judged_error for one in reversed(self.levels) if one.taken), None)
+        return next((level.judged_error for level in reversed(self.levels) if level.taken), None)
 
     def ridge_for(self, n_rows: int) -> float:
         """Return the lambda for so many distinct rows: with the root of their number it falls and n lambda grows."""

@@ -1,4 +1,4 @@
-"""The search: one length for all columns, one per feature, a matrix; few rows first, then more; rows apart judge."""
+"""The search: one length for all columns, one per feature, a matrix; few rows first, then more; other rows judge."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Counter:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class DescentResult:
     """The best mixture of one descent."""
 
     level: str
@@ -90,14 +90,14 @@ class Search:
     ridges: Floats  # lambdas searched, ascending
     evaluations: int  # of each descent
     patience: int
-    count: Callable[[], None]  # told of every evaluation
+    count: Callable[[], None]  # called before every evaluation
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def on_few(self) -> Search:
         """Return the search with fewer rows and landmarks; if they are still many, in single precision."""
-        few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS))
-        many = len(few.tuning.weights) >= SINGLE_FROM
-        return few.in_single_precision() if many and self.ridges[-1] >= _LEAST_IN_SINGLE else few
+        smaller = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS))
+        many = len(smaller.tuning.weights) >= SINGLE_FROM
+        return smaller.in_single_precision() if many and self.ridges[-1] >= _LEAST_IN_SINGLE else smaller
 
     def on_more(self, larger: Sample) -> Search:
         """Return the search with more rows and landmarks."""
@@ -132,11 +132,11 @@ class Search:
         """Return the smallest leave-one-out error of a mixture."""
         return self._best_ridge(mixture, self.tuning.first(_GRID_ROWS, _GRID_LANDMARKS))[0]
 
-    def descend(self, starts: Sequence[tuple[str, str, Mixture, float]]) -> list[Found]:
-        """Descend from some starts, each a level, its name, a mixture and a ridge; drop those that cannot begin."""
-        return [found for found in self._in_threads(self._descended, starts) if found is not None]
+    def descend(self, starts: Sequence[tuple[str, str, Mixture, float]]) -> list[DescentResult]:
+        """Descend from some starts, each a level, a name, a mixture and a ridge; drop those that fail at once."""
+        return [result for result in self._in_threads(self._descended, starts) if result is not None]
 
-    def _descended(self, start: tuple[str, str, Mixture, float]) -> Found | None:
+    def _descended(self, start: tuple[str, str, Mixture, float]) -> DescentResult | None:
         level, name, mixture, ridge = start
         if name == "outer products":
             mixture, ridge = self._by_gradients(mixture, ridge)
@@ -155,7 +155,7 @@ class Search:
             return None
         errors, looks = np.sqrt(np.array(descent.errors)), np.array(descent.looks)
         record = Descended(level, name, len(self.tuning.weights), best.judged_error, errors, looks)
-        return Found(level, best, record)
+        return DescentResult(level, best, record)
 
     def _by_gradients(self, mixture: Mixture, ridge: float) -> tuple[Mixture, float]:
         """Return the best metric of a few rounds of `P <- M^1/2`, M the mean outer product of the model's gradients.
@@ -175,20 +175,20 @@ class Search:
                 break
             values, vectors = np.linalg.eigh(outer)
             root = (vectors * np.sqrt(np.maximum(values, _LEAST_EIGENVALUE * values.max()))) @ vectors.T
-            before, after = (median_distance(self.tuning.features @ one) for one in (matrix_of(mixture), root))
+            before, after = (median_distance(self.tuning.features @ matrix) for matrix in (matrix_of(mixture), root))
             parameters = mixture.get_params(deep=False) | {"bandwidth": 1.0}
             tried = [Mixture(**(parameters | {"metric": root * (before / after) * scale})) for scale in _SCALES]
-            errors = [self._best_ridge(one, self.tuning.first(_GRID_ROWS, _GRID_LANDMARKS)) for one in tried]
+            errors = [self._best_ridge(trial, self.tuning.first(_GRID_ROWS, _GRID_LANDMARKS)) for trial in tried]
             position = int(np.argmin([error for error, _ in errors]))
             mixture, (error, ridge) = tried[position], errors[position]
-            best = min(best, (error, mixture, ridge), key=lambda one: one[0])
+            best = min(best, (error, mixture, ridge), key=lambda result: result[0])
         return best[1], best[2]
 
     def without_idle_parts(self, mixture: Mixture, ridge: float) -> tuple[Mixture, float]:
         """Return the mixture without the parts that save less than 0.1% of the error or one standard error.
 
-        The part that is missed least goes first. The rest is judged at the same ridge; the best one for what stays is
-        returned too. A mixture with a matrix keeps one radial part.
+        The part that saves least is left out first, at the same ridge; then the best ridge of the remaining parts is
+        found, which is returned too. A mixture with a matrix keeps one radial part.
         """
         errors = self.judged(mixture, ridge)
         while len(mixture.weights) > 1:
@@ -196,7 +196,7 @@ class Search:
             rests = [without(mixture, k) for k in range(int(stays), len(mixture.weights))]
             judged = self._in_threads(partial(self.judged, ridge=ridge), rests)
             gains = [Gain.of(errors, rest) for rest in judged]
-            least = int(np.argmin([one.share for one in gains]))
+            least = int(np.argmin([gain.share for gain in gains]))
             if gains[least].share >= _WORTH_A_PART and gains[least].standard_errors >= _PART_ERRORS:
                 break
             mixture, ridge = rests[least], self._best_ridge(rests[least], self.tuning)[1]
@@ -210,7 +210,7 @@ class Search:
         """
         halves = replace(self, tuning=self.tuning.first(len(self.tuning.weights), self.tuning.n_landmarks // 2))
         errors, before = (
-            np.sqrt([one.mean() for one in self._in_threads(search.judged, mixtures)]) for search in (self, halves)
+            np.sqrt([error.mean() for error in self._in_threads(search.judged, mixtures)]) for search in (self, halves)
         )
         falls = (errors < before) & (before < np.inf) & (errors > 0.0)
         saved = np.where(falls, 1.0 - errors / np.where(falls, before, 1.0), 0.0)
@@ -315,12 +315,12 @@ def _with_all_columns(mixture: Mixture) -> Mixture:
 def without(mixture: Mixture, number: int) -> Mixture:
     """Return the mixture without one part; the first length stays 1."""
     parameters = mixture.get_params(deep=False)
-    weights = [one for k, one in enumerate(mixture.weights) if k != number]
+    weights = [weight for k, weight in enumerate(mixture.weights) if k != number]
     n_radial = len(mixture.radial)
     radial = [part for k, part in enumerate(mixture.radial) if k != number]
     others = [part for k, part in enumerate(mixture.others, start=n_radial) if k != number]
     total = sum(weights)
-    parameters |= {"radial": radial, "others": others, "weights": [one / total for one in weights]}
+    parameters |= {"radial": radial, "others": others, "weights": [weight / total for weight in weights]}
     if radial and float(radial[0].bandwidth) != 1.0:
         unit = float(radial[0].bandwidth)
         parameters["radial"] = [of_length(part, float(part.bandwidth) / unit) for part in radial]

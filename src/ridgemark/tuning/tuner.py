@@ -19,7 +19,7 @@ from ridgemark.tuning.criterion import Sample
 from ridgemark.tuning.descent import Gain
 from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.record import Level, Part, TuningResult
-from ridgemark.tuning.search import FACTORS, Counter, Found, Search, without
+from ridgemark.tuning.search import FACTORS, Counter, DescentResult, Search, without
 
 PARTS = ("gaussian", "matern32", "matern12", "laplacian", "linear")
 _SHORTER = (1.0, 0.4, 0.2)  # inverse lengths of the radial parts at the start; the roughest varies most slowly
@@ -29,9 +29,9 @@ _RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
 # Landmarks of the small models: at least and at most, and as a part of those of the fit; and rows for each of them.
 _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
 _WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its values take long
-_WORTH_MORE = 1.25  # times the few rows that are worth a further descent
+_WORTH_MORE = 1.25  # a further descent takes at least this many times the few rows
 _SMALL_ERROR = 0.05  # of the targets' deviation
-_NO_CONTEST = 0.05  # share saved with few rows from which on it is not doubted
+_NO_CONTEST = 0.05  # a Laplacian that saves this share with few rows is kept without a comparison
 _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
 _FEW_FOR_SHARED = 1000  # tuning rows beyond which one bandwidth per feature is always worth its numbers
 _LEAST_GAIN = {"shared": 0.0, "per_feature": 0.002, "metric": 0.005}  # share of the error that a level must save
@@ -129,18 +129,18 @@ class Tuner(Parameterised):
             n_tuning=len(rows.tuning.weights),
             n_judging=len(rows.judging.weights),
             n_landmarks=rows.tuning.n_landmarks,
-            descents=tuple(one.record for one in tuned.found),
+            descents=tuple(result.record for result in tuned.results),
             levels=tuned.levels,
             uniform_landmarks=uniform,
             saved_by_doubling=tuned.saved_by_doubling,
-            n_evaluations=sum(len(one.record.loo_errors) for one in tuned.found),
+            n_evaluations=sum(len(result.record.loo_errors) for result in tuned.results),
             ridge=tuned.ridge,
             seconds=perf_counter() - begin,
         )
         passes.count_entries(result.n_evaluations * result.n_tuning * result.n_landmarks)
         raw = in_raw_units(tuned.mixture, rows.units, rows.origin)
         if kernel == "auto" and any(isinstance(part, Linear) for part in raw.others):
-            raw = raw.set_params(columns=rows.columns)  # a linear part must not run away from far rows
+            raw = raw.set_params(columns=rows.columns)  # a linear part would grow without bound far from the rows
         return simplified(raw), result
 
     def _check(self) -> None:
@@ -161,13 +161,13 @@ class Tuner(Parameterised):
 
     def _parts(self, kernel: Any) -> list[Any]:
         """Return the parts of the mixture: the family given by name, or those of "auto"."""
-        given = (PARTS if self.kernels is None else self.kernels) if kernel == "auto" else (kernel,)
-        parts = [clone(make_kernel(one)) for one in given]
-        known = all(isinstance(one, RadialKernel | Laplacian | Linear) for one in parts)
-        if not known or not any(isinstance(one, StationaryKernel) for one in parts):
+        kernels = (PARTS if self.kernels is None else self.kernels) if kernel == "auto" else (kernel,)
+        parts = [clone(make_kernel(part)) for part in kernels]
+        all_allowed = all(isinstance(part, RadialKernel | Laplacian | Linear) for part in parts)
+        if not all_allowed or not any(isinstance(part, StationaryKernel) for part in parts):
             raise ParameterError(
                 'Tuner: kernels must be names or objects of kernels of the distance, "laplacian" or, beside one of '
-                f'these, "linear", got {given!r}'
+                f'these, "linear", got {kernels!r}'
             )
         return parts
 
@@ -195,7 +195,7 @@ class _Tuned:
     ridge: float
     level: str
     reason: str
-    found: list[Found]
+    results: list[DescentResult]
     levels: tuple[Level, ...] = ()
     dropped: tuple[str, ...] = ()
     saved_by_doubling: float | None = None
@@ -215,7 +215,7 @@ def _start(parts: Sequence[Any], rows: TuningRows) -> Mixture:
     share = _SHARE_OF_OTHERS if radial else 1.0 / len(others)
     rest = (1.0 - share * len(others)) / max(1, len(radial))
     weights = [rest] * len(radial) + [share] * len(others)
-    return Mixture([of_length(one, 1.0 / b) for one, b in zip(radial, lengths, strict=True)], others, weights)
+    return Mixture([of_length(part, 1.0 / b) for part, b in zip(radial, lengths, strict=True)], others, weights)
 
 
 def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[str], doublings: float) -> _Tuned:
@@ -223,39 +223,39 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
 
     Descent for a matrix starts from the bandwidths per feature, and from outer products of gradients.
     """
-    few = search.on_few()
-    start, ridge = few.start(mixture)
+    on_few = search.on_few()
+    start, ridge = on_few.start(mixture)
     simple = [level for level in ("shared", "per_feature") if level in levels]
     if tuple(levels) != ("shared",):
         if len(search.tuning.weights) > _FEW_FOR_SHARED and "shared" in simple:
             simple.remove("shared")
         if "per_feature" not in simple:
             simple.append("per_feature")
-    found = few.descend([(level, "one length", start, ridge) for level in simple])
-    here = next((one.candidate for one in found if one.level == "per_feature"), None)
+    results = on_few.descend([(level, "one length", start, ridge) for level in simple])
+    here = next((result.candidate for result in results if result.level == "per_feature"), None)
     if here is not None and mixture.radial:
-        given = here.kernel, here.ridge
-        starts = [("per_feature", "all columns included", *given)] if "per_feature" in levels else []
+        kernel_and_ridge = here.kernel, here.ridge
+        starts = [("per_feature", "all columns included", *kernel_and_ridge)] if "per_feature" in levels else []
         if "metric" in levels:
-            starts += [("metric", name, *given) for name in ("per_feature", "outer products")]
-        found += few.descend(starts)
-    allowed = [one for one in found if one.level in levels] or found
+            starts += [("metric", name, *kernel_and_ridge) for name in ("per_feature", "outer products")]
+        results += on_few.descend(starts)
+    allowed = [result for result in results if result.level in levels] or results
     if not allowed:
-        return _Tuned(start, ridge, "shared", "the criterion could not be evaluated", found)
+        return _Tuned(start, ridge, "shared", "the criterion could not be evaluated", results)
     best, judged = _choose(allowed)
     mixture, ridge, saved = best.candidate.kernel, best.candidate.ridge, None
     if len(search.judging.weights):
         (mixture, saved), ridge, more = _on_more_rows(search, larger, best, doublings)
-        found += more
+        results += more
     dropped = [part_name(part) for _, part in start.parts()]
     for _, part in mixture.parts():
         dropped.remove(part_name(part))
-    return _Tuned(mixture, ridge, best.level, _reason(judged, len(levels) == 1), found, judged, tuple(dropped), saved)
+    return _Tuned(mixture, ridge, best.level, _reason(judged, len(levels) == 1), results, judged, tuple(dropped), saved)
 
 
 def _on_more_rows(
-    search: Search, larger: Sample, best: Found, doublings: float
-) -> tuple[tuple[Mixture, float | None], float, list[Found]]:
+    search: Search, larger: Sample, best: DescentResult, doublings: float
+) -> tuple[tuple[Mixture, float | None], float, list[DescentResult]]:
     """Descend on more rows, with the Laplacian and without it; return the better mixture without its idle parts.
 
     With it comes the share of its error that twice the landmarks save, where it was measured, and its ridge.
@@ -264,35 +264,35 @@ def _on_more_rows(
     judged by the errors expected with the landmarks of the fit. Double precision is for errors so small that single
     precision would hide what is left.
     """
-    start, few, more = best.candidate.kernel, search.on_few(), search.on_more(larger)
+    start, on_few, more = best.candidate.kernel, search.on_few(), search.on_more(larger)
     is_small = best.candidate.judged_error < _SMALL_ERROR
-    if few.is_single and not is_small:
+    if on_few.is_single and not is_small:
         search, more = search.in_single_precision(), more.in_single_precision()
     starts = [("few rows", start)]
     numbers = [k for k, (_, part) in enumerate(start.parts()) if isinstance(part, Laplacian)]
     if numbers and len(start.weights) > 1:
         alone = without(start, numbers[0])
-        saved = Gain.of(few.judged(start), few.judged(alone)).share
+        saved = Gain.of(on_few.judged(start), on_few.judged(alone)).share
         if saved < _NO_CONTEST:
             starts.append(("without the Laplacian", alone))
         if saved < _WORTH_A_LAPLACIAN:
             starts.pop(0)
-    if len(search.tuning.weights) < _WORTH_MORE * len(few.tuning.weights) and not (few.is_single and is_small):
+    if len(search.tuning.weights) < _WORTH_MORE * len(on_few.tuning.weights) and not (on_few.is_single and is_small):
         mixture, ridge = search.without_idle_parts(starts[0][1], best.candidate.ridge)
         return (mixture, None), ridge, []
     if len(starts) == 1 and best.level == "per_feature" and start.radial:
         starts.append(("all columns included", starts[0][1]))
-    found = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
-    if not found:
-        return (start, None), best.candidate.ridge, found
+    results = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
+    if not results:
+        return (start, None), best.candidate.ridge, results
     position = 0
-    if len(found) > 1:
-        errors, _ = more.expected_errors([one.candidate.kernel for one in found], doublings)
-        contested = found[1].record.start == "without the Laplacian"
+    if len(results) > 1:
+        errors, _ = more.expected_errors([result.candidate.kernel for result in results], doublings)
+        contested = results[1].record.start == "without the Laplacian"
         position = int(errors[1] < (1.0 + _WORTH_A_LAPLACIAN * contested) * errors[0])
-    taken = found[position].candidate
+    taken = results[position].candidate
     mixture, ridge = search.without_idle_parts(taken.kernel, taken.ridge)
-    return more.shortened(mixture, doublings), ridge, found
+    return more.shortened(mixture, doublings), ridge, results
 
 
 def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
@@ -303,11 +303,11 @@ def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
     for part in radial or others:
         mixture, ridge = search.start(_start([part], rows))
         tried.append((search.error_of(mixture), mixture, ridge))
-    _, mixture, ridge = min(tried, key=lambda one: one[0])
+    _, mixture, ridge = min(tried, key=lambda option: option[0])
     return _Tuned(mixture, ridge, "shared", "", [], dropped=())
 
 
-def _choose(found: Sequence[Found]) -> tuple[Found, tuple[Level, ...]]:
+def _choose(results: Sequence[DescentResult]) -> tuple[DescentResult, tuple[Level, ...]]:
     """Return the descent to take, and how each level was judged.
 
     Each further level must save its least share of the error of the level taken before it, and not by chance:
@@ -315,10 +315,10 @@ def _choose(found: Sequence[Found]) -> tuple[Found, tuple[Level, ...]]:
     """
     taken, judged = None, []
     for level in LEVELS:
-        of_level = [one for one in found if one.level == level]
+        of_level = [result for result in results if result.level == level]
         if not of_level:
             continue
-        best = min(of_level, key=lambda one: one.candidate.judged_error)
+        best = min(of_level, key=lambda result: result.candidate.judged_error)
         error = best.candidate.judged_error
         if taken is None:
             judged.append(Level(level, error, 0.0, 0.0, 0.0, True))
@@ -336,7 +336,7 @@ def _reason(levels: Sequence[Level], asked: bool) -> str:
     """Return why the last level taken was taken, in words."""
     if asked:
         return "it was asked for"
-    last = next(one for one in reversed(levels) if one.taken)
+    last = next(level for level in reversed(levels) if level.taken)
     if last.gain == 0.0:
         return "no further level lowers the judged error enough"
     return f"it lowers the judged error by {last.gain:.1%}, and predicts {last.better:.0%} of the judging rows better"

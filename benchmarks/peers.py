@@ -1,4 +1,6 @@
-"""The regressors of `ridgemark bench --accuracy`: this package's and its peers, made for one set of training rows."""
+"""The regressors of `benchmarks/accuracy.py`: this package's and its peers, made for one set of training rows."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -32,10 +34,10 @@ class Method(NamedTuple):
 
 def nystroem(X: Floats, seed: int) -> Any:
     """Return scikit-learn's `Nystroem(1000) + RidgeCV` with the median bandwidth and our ridges."""
-    few = min(1000, len(X))
-    bandwidth = median_distance(X[np.random.default_rng(seed).choice(len(X), few, replace=False)])
+    count = min(1000, len(X))
+    bandwidth = median_distance(X[np.random.default_rng(seed).choice(len(X), count, replace=False)])
     return make_pipeline(
-        Nystroem(gamma=1 / (2 * bandwidth**2), n_components=few, random_state=seed),
+        Nystroem(gamma=1 / (2 * bandwidth**2), n_components=count, random_state=seed),
         RidgeCV(alphas=len(X) * default_ridges(1.0)),
     )
 
@@ -79,11 +81,11 @@ class _RecursiveFeatureMachine:
         self.model = xrfm.xRFM(device=device, tuning_metric="mse", random_state=self.seed)
         rows = [self.tensor(self.columns.transform(X)), self.tensor(self.targets.transform(y[:, None]))]
         cut = len(X) * 4 // 5
-        self.model.fit(*(one[:cut] for one in rows), *(one[cut:] for one in rows))
+        self.model.fit(*(part[:cut] for part in rows), *(part[cut:] for part in rows))
 
     def predict(self, X: Floats) -> Floats:
-        found = np.asarray(self.model.predict(self.tensor(self.columns.transform(X))))
-        return np.asarray(self.targets.inverse_transform(found.reshape(-1, 1))[:, 0])
+        predicted = np.asarray(self.model.predict(self.tensor(self.columns.transform(X))))
+        return np.asarray(self.targets.inverse_transform(predicted.reshape(-1, 1))[:, 0])
 
 
 METHODS = {

@@ -1,5 +1,14 @@
-"""The contenders of `ridgemark bench`: bare arithmetic, this package and scikit-learn, timed in turn."""
+"""One fit and one prediction on generated rows: the bare arithmetic, this package and scikit-learn, timed in turn.
 
+All have the same kernel, ridge and number of landmarks. The bare arithmetic is the least that a fit in one pass must
+do: one matrix product for the kernel, its exponential, and one symmetric update.
+
+Run: python benchmarks/contenders.py, some seconds. benchmarks/fit.py is the long form.
+"""
+
+from __future__ import annotations
+
+import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -18,6 +27,7 @@ Calls = Mapping[str, Callable[[], Any]]
 
 _BLOCK = 4096
 _REST = 0.15  # seconds after which spinning threads go to sleep
+_BANDWIDTH, _RIDGE = 6.0, 1e-6  # of the fit that is timed
 
 
 def synthetic_rows(n: int, n_features: int = 20, seed: int = 0) -> tuple[Floats, Floats]:
@@ -114,3 +124,28 @@ def _medians(taken: dict[str, Floats]) -> dict[str, float]:
     if "scikit_learn" in taken:
         medians["times_faster"] = float(np.median(taken["scikit_learn"] / taken["ridgemark"]))
     return medians
+
+
+def line(seconds: dict[str, float]) -> str:
+    """Return what was timed in one line."""
+    parts = [f"{seconds['ridgemark_seconds']:.3g} s", f"{seconds['over_bare']:.2f} times the bare arithmetic"]
+    if "times_faster" in seconds:
+        parts.append(f"{seconds['times_faster']:.2f} times as fast as scikit-learn")
+    return ", ".join(parts)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--features", type=int, default=20, help="at least 3")
+    parser.add_argument("--landmarks", type=int, default=500)
+    parser.add_argument("--repeats", type=int, default=5, help="medians of these are shown")
+    options = parser.parse_args(arguments)
+    rows = synthetic_rows(options.rows, options.features)
+    print(f"{options.rows:,} x {options.features}, {options.landmarks} landmarks, medians of {options.repeats}")
+    for name, compare in {"fit": compare_fits, "predict": compare_predictions}.items():
+        print(f"{name}: {line(compare(*rows, options.landmarks, _BANDWIDTH, _RIDGE, options.repeats))}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,7 @@ Key: TypeAlias = str | int
 
 
 @dataclass(frozen=True)
-class Choice:
+class Roles:
     """Positions of the chosen columns: at least one feature, and no column in two roles."""
 
     features: tuple[int, ...]
@@ -58,7 +58,7 @@ class Header:
     n_columns: int
     names: tuple[str, ...] | None = None
 
-    def choose(self, target: Any = None, columns: Any = None, weight: Any = None) -> Choice:
+    def choose(self, target: Any = None, columns: Any = None, weight: Any = None) -> Roles:
         """Return the requested columns; by default the features are all columns without another role."""
         self.check_names()
         dropped: tuple[int, ...] = ()
@@ -69,8 +69,8 @@ class Header:
         if len(weights) > 1:
             raise ParameterError(f"weight must be one column; got {len(weights)}: {weight!r}")
         features = tuple(j for j in self.positions(columns, "columns") if j not in dropped)
-        roles = {"columns": features, "target": targets, "weight": weights, "drop": dropped}
-        for (one, first), (other, second) in combinations(roles.items(), 2):
+        by_name = {"columns": features, "target": targets, "weight": weights, "drop": dropped}
+        for (one, first), (other, second) in combinations(by_name.items(), 2):
             for both in (j for j in first if j in second):
                 what = f"{self._shown(both)} is both in {one} and in {other}"
                 raise ParameterError(f"{what}; a column has one role: remove it from one")
@@ -80,9 +80,9 @@ class Header:
             raise DataError(
                 f"{self.source} has no column left for the features; at least one is needed besides target and weight"
             )
-        choice = Choice(features, targets, weights)
-        self._check_named(choice)
-        return choice
+        roles = Roles(features, targets, weights)
+        self._check_named(roles)
+        return roles
 
     def names_of(self, positions: Sequence[int]) -> tuple[str, ...] | None:
         """Return the names of some columns; None without names or for an empty selection."""
@@ -134,8 +134,8 @@ class Header:
                 f"{self.source} has more than one column named {listed(twice)}; names must differ: rename them"
             )
 
-    def _check_named(self, choice: Choice) -> None:
-        unnamed = [j for j in choice.all if self.names is not None and not self.names[j].strip()]
+    def _check_named(self, roles: Roles) -> None:
+        unnamed = [j for j in roles.all if self.names is not None and not self.names[j].strip()]
         if unnamed:
             raise DataError(
                 f"column {unnamed[0]} of {self.source} has no name; such a column is often a row number, written by "

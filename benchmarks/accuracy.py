@@ -1,12 +1,18 @@
-"""The scoreboard of `ridgemark bench --accuracy`: test errors of the defaults beside other regressors.
+"""Test errors of the defaults beside other regressors: the tables of docs/accuracy.md.
 
 For every set and seed, `default_rng(seed).permutation(n)` orders the rows: the first 90% train (of ocean-temp the first
 60,000) and the last 10% test. Errors are test RMSE in standard deviations of the training targets, times are those of
 the fit. Every fit is one record; tables show medians over the seeds.
+
+Run: python benchmarks/accuracy.py --data FOLDER (or set RIDGEMARK_DATA) --output FILE, which takes hours. Without data,
+a set of scikit-learn and a simulated robot arm are fitted; --rows 2000 is a quick look.
 """
 
-import json
-import platform
+from __future__ import annotations
+
+import argparse
+import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,20 +23,16 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-import sklearn
+from peers import METHODS
+from records import Record, append, by_seed, machine, median, read, told
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_info
 
-import ridgemark
 from ridgemark import ExactKernelRidge, NystromRidge
 from ridgemark.backends import Floats
-from ridgemark.cli.peers import METHODS
 from ridgemark.cli.robot_arm import arm_rows
-from ridgemark.errors import DataError, RidgemarkWarning
-from ridgemark.rows.places import shown
+from ridgemark.errors import RidgemarkWarning
 
-Record = dict[str, Any]
 Sets = Mapping[str, Callable[[], tuple[Floats, Floats]]]
 
 _TRAINING_ROWS = {"ocean-temp": 60_000}
@@ -57,9 +59,7 @@ def _has_numbers(path: Path) -> bool:
         with np.load(path) as archive:
             return {"X", "y"} <= {*archive} and bool(np.issubdtype(archive["y"].dtype, np.floating))
     except (OSError, ValueError, BadZipFile):
-        raise DataError(
-            f"{shown(path)} is not an archive of arrays; write it with numpy.savez_compressed(path, X=X, y=y)"
-        ) from None
+        sys.exit(f"{path} is not an archive of arrays; write it with numpy.savez_compressed(path, X=X, y=y)")
 
 
 def _load(path: Path) -> tuple[Floats, Floats]:
@@ -92,31 +92,10 @@ def measure(method: str, seed: int, device: str, X: Floats, y: Floats, X_test: F
     return {"rmse": error, "seconds": middle - begin, "predict_seconds": end - middle, **told(model, y)}
 
 
-def told(model: Any, y: Floats) -> Record:
-    """Return what a fit of ridgemark says of itself."""
-    found: Record = {}
-    if hasattr(model, "n_landmarks_"):
-        found["landmarks"] = int(model.n_landmarks_)
-    if hasattr(model, "tuning_"):
-        tuning = model.tuning_
-        found |= {"level": tuning.level, "kernel": tuning.kernel, "tuning_seconds": tuning.seconds}
-    if hasattr(model, "history_"):
-        found |= {"bound": float(model.history_[-1].returned[0] / y.std()), "products": int(model.n_iter_)}
-    return found
-
-
-def machine() -> str:
-    """Return the processor, the threads and the versions."""
-    threads = max(library["num_threads"] for library in threadpool_info())
-    return (
-        f"{platform.machine()}, {threads} threads, numpy {np.__version__}, scikit-learn {sklearn.__version__}, "
-        f"ridgemark {ridgemark.__version__}"
-    )
-
-
 def missing_packages(methods: Sequence[str]) -> list[str]:
     """Return the packages of these methods that are not installed."""
-    return [METHODS[one].package for one in methods if find_spec(METHODS[one].package) is None]
+    packages = [METHODS[method].package for method in methods]
+    return [package for package in packages if find_spec(package) is None]
 
 
 def run(
@@ -126,7 +105,6 @@ def run(
 
     Only the fits of ridgemark use the device.
     """
-    computer = machine() if device == "cpu" else f"{machine()}, ridgemark on {device}"
     for name, load in sets.items():
         for seed in seeds:
             wanted = [method for method in methods if (name, seed, method) not in done]
@@ -134,34 +112,8 @@ def run(
                 parts = split(*load(), seed, rows or _TRAINING_ROWS.get(name))
             for method in wanted:
                 size = {"rows": parts[0].shape[0], "features": parts[0].shape[1]}
-                found = measure(method, seed, device, *parts)
-                yield {"set": name, "seed": seed, "method": method, **size, **found, "machine": computer}
-
-
-def read(paths: Sequence[Path]) -> list[Record]:
-    """Return the records of all files; of equal set, seed and method the last one."""
-    records = {}
-    for path in paths:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            try:
-                record = json.loads(line)
-                records[record["set"], record["seed"], record["method"]] = record
-            except (ValueError, TypeError, KeyError):
-                raise DataError(
-                    f"line {number} of {shown(path)} is not a record of this command; give a new file, or one that it "
-                    "wrote"
-                ) from None
-    return list(records.values())
-
-
-def by_seed(records: Sequence[Record], name: str, method: str) -> dict[int, Record]:
-    """Return the records of a set and a method."""
-    return {one["seed"]: one for one in records if (one["set"], one["method"]) == (name, method)}
-
-
-def median(records: dict[int, Record], field: str) -> float:
-    """Return the median of a number over the seeds."""
-    return float(np.median([one[field] for one in records.values()]))
+                errors = measure(method, seed, device, *parts)
+                yield {"set": name, "seed": seed, "method": method, **size, **errors, "machine": machine(device)}
 
 
 def _cell(found: dict[int, Record], best: bool) -> str:
@@ -236,3 +188,36 @@ def show(records: Sequence[Record]) -> str:
         *(f"Measured on: {one}" for one in sorted({one["machine"] for one in records})),
     ]
     return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("RIDGEMARK_DATA"), help="folder with NAME.npz files")
+    parser.add_argument("--sets", nargs="+", help="only these sets; by default all")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    wanted = [method for method in METHODS if method != "exact"]
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=wanted, help="by default all but exact")
+    parser.add_argument("--rows", type=int, help="at most so many training rows")
+    parser.add_argument("--device", default="cpu", help="where ridgemark computes: cpu, cuda (a GPU), ...")
+    parser.add_argument("--output", type=Path, help="add a line of JSON for every fit to this file; none is made twice")
+    options = parser.parse_args(arguments)
+    sets, records = regression_sets(Path(options.data) if options.data else None), read(options.output)
+    if not sets:
+        parser.error(f"{options.data} has no NAME.npz with arrays X and y, y of numbers; see docs/data.md")
+    names = options.sets or list(sets)
+    if unknown := [name for name in names if name not in sets]:
+        parser.error(f"--sets: there is no {', '.join(unknown)}; there are {', '.join(sets)}")
+    if absent := missing_packages(options.methods):
+        print(f"left out, since not installed: {', '.join(absent)}", file=sys.stderr)
+    methods = [method for method in options.methods if METHODS[method].package not in absent]
+    done = {(record["set"], record["seed"], record["method"]) for record in records}
+    chosen = {name: sets[name] for name in names}
+    for record in run(chosen, options.seeds, methods, options.rows, done, options.device):
+        records.append(record)
+        append(options.output, record)
+        print("{set}, split {seed}, {method}: {rmse:.4f} ({seconds:.1f} s)".format(**record), file=sys.stderr)
+    print(show(records))
+
+
+if __name__ == "__main__":
+    main()

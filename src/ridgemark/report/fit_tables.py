@@ -1,0 +1,55 @@
+"""The tables of the page of a fit that numbers and classes share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ridgemark.report import page as html
+from ridgemark.report.fit_words import printable, shortened
+from ridgemark.report.page import Column, Html
+
+_FORMS = {"row": "d", "leverage": ".3f", "loo_residual": ".4g", "studentised": ".2f"}
+_FORMS |= {"probability": ".3g", "cook_distance": ".2e"}
+_HEADINGS = {"loo_residual": "leave-one-out residual", "probability": "probability of its label"}
+_HEADINGS |= {"cook_distance": "Cook's distance", "standard_error": "std. error", "t_value": "t value"}
+_MOST_EFFECTS = 40  # lines of the table of effects
+
+
+def pairs(caption: str, entries: Sequence[tuple[str, str | None]]) -> Html:
+    """Return a table of labels and values; what is None is left out."""
+    rows = [[printable(what), printable(value)] for what, value in entries if value is not None]
+    return html.table(caption, [Column("what"), Column("value")], rows)
+
+
+def influential_rows(caption: str, top: Sequence[Any]) -> Html | None:
+    """Return influential rows with what is known of them; None where there are none."""
+    if not top:
+        return None
+    forms, texts = ([name for name in names if name in top[0]] for names in (_FORMS, ("label", "landmark", "why")))
+    rows = [
+        [format(row[name], _FORMS[name]) for name in forms]
+        + [("yes" if row[name] else "no") if name == "landmark" else printable(str(row[name])) for name in texts]
+        for row in top
+    ]
+    columns = [*html.number_columns(*(_HEADINGS.get(name, name) for name in forms)), *map(Column, texts)]
+    return html.table(caption, columns, rows, stacked=True)
+
+
+def effects_table(effects: Sequence[Any], over: str) -> Html:
+    """Return average effects, with standard errors where they are known, and quartiles."""
+    several = any(effect["target"] != effects[0]["target"] for effect in effects)
+    names = [name for name in ("average", "standard_error", "t_value") if name in effects[0]]
+    sizes = [-abs(effect[names[-1]]) for effect in effects]
+    shown = np.sort(np.argsort(sizes, kind="stable")[:_MOST_EFFECTS])
+    rows = [
+        [shortened(printable(effect["column"])), effect["unit"], *[printable(str(effect["target"]))] * several]
+        + [f"{value:.4g}" for value in (*(effect[name] for name in names), *effect["quartiles"])]
+        for effect in (effects[k] for k in shown)
+    ]
+    columns = [Column("column"), Column("effect"), *[Column("target")] * several]
+    numbers = html.number_columns(*(_HEADINGS.get(name, name) for name in names), "25%", "50%", "75%")
+    caption = f"Average effects {over}, and quartiles over the rows"
+    if len(shown) < len(effects):
+        caption += f"; the {len(shown)} of {len(effects)} with the largest {_HEADINGS.get(names[-1], names[-1])}"
+    return html.table(caption, [*columns, *numbers], rows)

@@ -1,0 +1,134 @@
+"""The parts of the page of a fit of numbers; `class_page` has the same functions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ridgemark.report import fit_figures as figures
+from ridgemark.report import fit_words as words
+from ridgemark.report import page as html
+from ridgemark.report.fit_tables import effects_table, influential_rows
+from ridgemark.report.fit_words import COVERAGE, printable
+from ridgemark.report.page import Answer, Column, Html
+
+_MOST_TARGETS = 4  # targets that get their own figure
+_TOP = 10  # influential rows
+
+
+def left_out_error(model: Any, run: Any) -> list[float] | None:
+    """Return the RMS error of rows left out, for every target."""
+    return words.leave_one_out_error(model)
+
+
+def good(fit: Any) -> Answer | None:
+    """Return how good the fit is, where that is known."""
+    shares = {k: share for k, share in enumerate(words.explained(fit.model) or ()) if share is not None}
+    if not shares:
+        return None
+    worst = min(shares, key=lambda k: shares[k])
+    share, name = shares[worst], printable(fit.targets[worst])
+    which = " (the worst of the targets)" if len(shares) > 1 else ""
+    sentence = (
+        f"The share of the variance of {name}{which} that is explained when each row is predicted from the others. The "
+        f"typical error is {fit.loo[worst]:.3g}; {name} itself varies by {fit.spread[worst]:.3g}."
+    )
+    if (held_out := fit.run.held_out) is not None:
+        sentence += f" On {held_out['n_rows']:,} held-out rows the error is {held_out['rms'][worst]:.3g}."
+    tone = words.TONES[words.how_much(share)]
+    return Answer("How good is it?", "good", f"{max(share, 0.0):.1%} explained", sentence, tone)
+
+
+def sure(fit: Any) -> Answer | None:
+    """Return how sure a prediction is, where that is known."""
+    rows = fit.rows
+    if rows is None or "lower" not in rows or not hasattr(fit.model, "calibration_"):
+        return None
+    half = float(np.median(np.subtract(rows["upper"][0], rows["lower"][0]))) / 2
+    sentence = (
+        f"A typical interval reaches this far on both sides. Intervals should hold {COVERAGE:.0%} of new observations; "
+        "they are wider where errors are larger."
+    )
+    if fit.run.held_out is not None:
+        sentence += f" Of the held-out rows {fit.run.held_out['coverage'][0]:.1%} lie inside their interval."
+    guaranteed = fit.model.calibration_.guaranteed
+    sentence += f" At least {2 * COVERAGE - 1:.0%} is proved." if guaranteed else " This is an estimate, not a proof."
+    return Answer("How sure is a prediction?", "sure", f"about ± {half:.3g}", sentence, None)
+
+
+def errors(fit: Any) -> list[Html | None]:
+    """Return predictions and residuals, and a table of the errors of every target."""
+    shown = [] if fit.rows is None else fit.targets[:_MOST_TARGETS]
+    drawn = [
+        draw(fit.rows, fit.which, target, name)
+        for target, name in enumerate(shown)
+        for draw in (figures.predicted_figure, figures.residual_figure)
+    ]
+    unknown = [None] * len(fit.targets)
+    columns: list[tuple[str, Sequence[float | None], str]] = [
+        ("spread (sd)", fit.spread, ".4g"),
+        ("leave-one-out RMS", fit.loo, ".4g"),
+        ("variance explained", words.explained(fit.model) or unknown, ".1%"),
+    ]
+    caption, held_out = "Errors, in units of the target", fit.run.held_out
+    if held_out is not None:
+        caption += f"; held out: {held_out['n_rows']:,} rows{words.repeated_words(held_out)}"
+        columns += [("held-out RMS", held_out["rms"], ".4g"), ("in interval", held_out["coverage"] or unknown, ".1%")]
+    cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
+    rows = [list(row) for row in zip(map(printable, fit.targets), *cells, strict=True)]
+    headings = html.number_columns(*(heading for heading, _, _ in columns))
+    return [html.side_by_side(drawn), html.table(caption, [Column("target"), *headings], rows, stacked=True)]
+
+
+def intervals(fit: Any) -> list[Html | None]:
+    """Return what intervals promise, and how many rows they hold."""
+    if shortage := words.interval_shortage(fit.model):
+        return [html.note(f"Intervals are {shortage}.")]
+    calibration = fit.model.calibration_
+    proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
+    promise = proved if calibration.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
+    return [
+        figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training"),
+        html.paragraph(
+            f"Intervals come from the residuals of {len(calibration.residuals):,} rows, each predicted without itself. "
+            f"What they promise: {promise}, since {calibration.reason}."
+        ),
+    ]
+
+
+def effects(fit: Any) -> list[Html | None]:
+    """Return the effects of the most important columns as figures, and average effects as a table."""
+    if not hasattr(fit.model, "calibration_"):
+        return []
+    summary = fit.model.effects_summary()
+    table = effects_table(summary.to_record(), f"over {summary.n_rows:,} rows")
+    return [html.side_by_side(figures.effect_figures(fit.model, summary)), table]
+
+
+def rows(fit: Any) -> list[Html | None]:
+    """Return the scores of the rows, and the most influential ones."""
+    diagnosis = fit.model.diagnose() if hasattr(fit.model, "loo_residuals_") else None
+    figure, verdict, table = figures.scores_figure(fit.model, diagnosis), None, None
+    if diagnosis is not None:
+        top = diagnosis.to_record(_TOP)["top"]
+        table = influential_rows("The most influential rows, numbered from 0", top)
+        if diagnosis.scores is not None and diagnosis.scores.informative:
+            # About the scores of the draw, at a smaller lambda than the fit's.
+            verdict = html.paragraph(f"For drawing landmarks, {printable(diagnosis.verdict)}.")
+    unknown = (
+        "This model has no leave-one-out residuals of all rows, so influential rows are not known. Model files of "
+        "`ridgemark fit --keep-sums` have them."
+    )
+    return [verdict, figure, table] if verdict or figure or table else [html.note(unknown)]
+
+
+def path_figure(fit: Any, path: Any) -> Html:
+    """Return RMS errors over the ridges searched, in units of the targets' standard deviation."""
+    variance = np.array([s**2 if s else 1.0 for s in fit.spread])
+    searched = path.gcv if path.loo_error is None else path.loo_error
+    errors, training = (np.sqrt((e / variance).mean(axis=1)).tolist() for e in (searched, path.training_error))
+    others = "" if path.sample.all() else " at other lambdas"
+    sampled = f" Errors{others} are those of a sample of the rows." if path.sample.any() else ""
+    chosen = sorted(set(path.chosen.tolist()))
+    searched, training = ("RMS error / spread of y", errors), ("training error", training)
+    return figures.path_figure(path, searched, training, chosen, sampled)
