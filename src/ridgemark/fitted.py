@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any, dataclass_transform
+from typing import Annotated, Any, Literal, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices, Rows
 from ridgemark.certificates import Certificate, trace_certificate
 from ridgemark.errors import NumericalError
 from ridgemark.intervals import Calibration, CalibrationRows, NoiseLevel
@@ -21,6 +21,7 @@ from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
+from ridgemark.measured import Label, Measured
 from ridgemark.passes import Cost
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.selection import LandmarkCount
@@ -52,7 +53,11 @@ def read_only(value: Any) -> Any:
 
 def _not_saved() -> Any:
     """Return a field that files do not hold, such as times: two fits with one seed are two files of the same bytes."""
-    return field(default=None, compare=False, metadata={"saved": False})
+    return field(default=None, compare=False)
+
+
+_Library = Literal["numpy", "torch", "cupy", "array_api_strict"]
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
 @dataclass_transform(eq_default=False, frozen_default=True)
@@ -74,20 +79,24 @@ class _Frozen:
 class Targets:
     """The form in which targets were given."""
 
-    count: int
+    count: Annotated[int, "(t)", "> 0"]
     flat: bool  # an array of shape (n,)
     single: bool  # rows and targets in single precision
+
+    def __post_init__(self) -> None:
+        if self.flat and self.count > 1:
+            raise ValueError("several targets cannot be in one column")
 
 
 class Form(_Frozen):
     """The form of the rows and targets of a fit, in the user's columns."""
 
-    n_features: int
-    feature_names: NDArray[Any] | None
+    n_features: Annotated[int, "(d)", "> 0"]
+    feature_names: Annotated[NDArray[Any] | None, "(d)"]
     targets: Targets
-    n_encoded: int  # features that the kernel sees
+    n_encoded: Annotated[int, "(e)", "> 0"]  # features that the kernel sees
     table: Schema | None  # how columns become features; None where they are features as they are
-    arrays: str = "numpy"  # the library of the rows: "torch" where they were tensors
+    arrays: Annotated[str, _Library] = "numpy"  # the library of the rows: "torch" where they were tensors
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,13 +120,18 @@ class Choice(_Frozen):
     """The landmarks, with the kernel, and how they were chosen."""
 
     kernel: Kernel
-    landmarks: Any  # array or sparse matrix (p, n_encoded)
-    indices: NDArray[np.intp] | None  # row numbers of the landmarks; None if they are not training rows
+    landmarks: Annotated[Any, Rows, "(p, e)"]
+    indices: Annotated[Indices | None, "(p)", "< s", "< n"]  # row numbers; None if they are not training rows
     count: LandmarkCount
     scores: ScoreBracket | None  # that drew them
     sums: Moments  # of the rows that chose them, without the Gram matrix
     scored: bool  # whether they were drawn by leverage scores
     blind: bool  # whether they were drawn uniformly, and neither their number nor the bandwidth looked at the rows
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sums.gram.size:
+            raise ValueError("the sums of the rows that chose the landmarks must be without the Gram matrix")
 
     @property
     def n_landmarks(self) -> int:
@@ -149,21 +163,22 @@ class Tolerance:
     met: bool
     reason: str
     n_landmarks: tuple[int, ...]
-    bounds: tuple[float, ...]
+    bounds: Annotated[tuple[float, ...], "any"]
 
 
 class Solution(_Frozen):
     """The function `f(x) = k(x) dual_coef + intercept`, and what chose it."""
 
-    dual_coef: Floats  # (p, targets)
-    intercept: Floats  # (targets,)
-    ridge: Floats  # (targets,): lambda
-    scaled_ridge: Floats  # (targets,): lambda times the sum of weights
+    dual_coef: Annotated[Floats, "(p, t)"]
+    intercept: Annotated[Floats, "(t)"]
+    ridge: Annotated[Floats, "(t)", "> 0"]  # lambda
+    scaled_ridge: Annotated[Floats, "(t)", "> 0"]  # lambda times the sum of weights
     effective_dimension: Bracket
     path: RidgePath | LossPath | None  # the ridges searched; None where one was given
     ridge_per_target: bool = False
-    solver: str = "direct"  # or "gradient"
-    solver_bound: Floats | None = None  # (targets,): of a gradient, the RMS distance from the direct solution at most
+    solver: Annotated[str, Literal["direct", "gradient"]] = "direct"
+    # Of a gradient, the RMS distance from the direct solution at most.
+    solver_bound: Annotated[Floats | None, "(t)", ">= 0"] = None
     certificate: Certificate | None = None  # as measured; see `FittedModel.certificate`
     tolerance: Tolerance | None = None
 
@@ -172,9 +187,9 @@ class RowFacts(_Frozen):
     """What is kept of the rows of all batches."""
 
     n_duplicates: int
-    constant_columns: tuple[int, ...]
+    constant_columns: Annotated[tuple[int, ...], "< e"]
     two_valued: tuple[tuple[int, float, float], ...]  # column, low and high of each column of two values
-    hashes: NDArray[np.uint64]  # the smallest, ascending: they count distinct rows
+    hashes: Annotated[NDArray[np.uint64], "(_)", "ascending"]  # the smallest: they count distinct rows
     sample: KeptRows | None  # for leave-one-out when the rows are gone
 
 
@@ -182,7 +197,7 @@ class LeftOutRows(_Frozen):
     """Leave-one-out residuals of all rows of the fit."""
 
     values: LeaveOneOut
-    landmark_rows: NDArray[np.intp] | None  # which of the rows are landmarks; None where that is not known
+    landmark_rows: Annotated[Indices | None, "(p)", "< n"]  # which rows are landmarks; None where that is not known
 
 
 class ClassScores(_Frozen):
@@ -201,8 +216,8 @@ class ClassScores(_Frozen):
         Why it is guaranteed, or why not.
     """
 
-    scores: Floats
-    weights: Floats
+    scores: Annotated[Floats, "(m)", ">= 0"]
+    weights: Annotated[Floats, "(m)", ">= 0"]
     guaranteed: bool
     reason: str
 
@@ -210,9 +225,9 @@ class ClassScores(_Frozen):
 class Classes(_Frozen):
     """The classes of a fit, ascending: their labels, and what sets of them are made from."""
 
-    values: tuple[object, ...]
-    dtype: str
-    weights: Floats | None  # (K,): factors of the rows' weights
+    values: Annotated[tuple[Label, ...], "(c)", "any"]
+    dtype: Annotated[str, Literal["str", "object", "bool", "float32", "float64", *_INTEGERS]]
+    weights: Annotated[Floats | None, "(c)", ">= 0"]  # factors of the rows' weights
     calibration: ClassScores | None = None
 
     def __post_init__(self) -> None:
@@ -243,7 +258,7 @@ class FittedModel(_Frozen):
     cost: Cost = Cost()
     sums: LandmarkFit | CompactFit | None = None
     tuning: TuningResult | None = None  # how the kernel was tuned
-    importances: Floats | None = None  # (n_features,): of the user's columns
+    importances: Annotated[Floats | None, "(d)"] = None  # of the user's columns
     noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
     classes: Classes | None = None  # of a fit of labels
     drawn: CalibrationRows | None = _not_saved()  # for `calibrated`, where the ridge was given
@@ -287,14 +302,14 @@ class FittedExact(_Frozen):
 
     schema: Form
     kernel: Kernel
-    points: Any  # (m, n_encoded), or the row numbers of a precomputed kernel
-    dual_coef: Floats  # (m, targets)
-    intercept: Floats  # (targets,)
-    ridge: float
-    scaled_ridge: float
+    points: Annotated[Any, Annotated[Rows, "(p, e)"] | Annotated[Indices, "(p)", "< e"]]  # numbers of precomputed rows
+    dual_coef: Annotated[Floats, "(p, t)"]
+    intercept: Annotated[Floats, "(t)"]
+    ridge: Annotated[float, "> 0"]
+    scaled_ridge: Annotated[float, "> 0"]
     path: RidgePath | None
-    landmark_indices: NDArray[np.intp] | None
-    n_landmarks: int
+    landmark_indices: Annotated[Indices | None, "(_)"]
+    n_landmarks: Annotated[int, "> 0"]
     history: tuple[RefinementStep, ...]
     n_iter: int
     cost: Cost
@@ -322,14 +337,14 @@ class RunRecord:
     """What the command line knows of a fit beside the model: where the rows came from and what was measured."""
 
     data: str | None = None  # name of the file
-    n_rows: int | None = None
-    target: Sequence[str | int] | None = None  # columns as asked for; so are the next two
-    weight: str | int | None = None
-    columns: Sequence[str | int] | None = None
-    target_names: Sequence[str] | None = None
+    n_rows: Annotated[int | None, "> 0"] = None
+    target: Annotated[Sequence[str | int] | None, "any"] = None  # columns as asked for; so are the next two
+    weight: Annotated[str | int | None, "any"] = None
+    columns: Annotated[Sequence[str | int] | None, "any"] = None
+    target_names: Annotated[Sequence[str] | None, "(t)"] = None
     csv_form: Mapping[str, str] | None = None  # delimiter, decimal mark and labels; None where no CSV file was read
-    sample: Mapping[str, Any] | None = None  # training rows, observed and predicted
-    held_out: Mapping[str, Any] | None = None  # other rows, observed and predicted, with their errors
+    sample: Measured = None  # training rows, observed and predicted
+    held_out: Measured = None  # other rows, observed and predicted, with their errors
     seconds: float | None = _not_saved()
     peak_bytes: int | None = _not_saved()
     waiting_share: float | None = _not_saved()

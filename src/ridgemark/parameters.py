@@ -3,9 +3,10 @@
 import inspect
 import math
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ridgemark.errors import ParameterError
 
@@ -16,46 +17,29 @@ class Parameterised:
     """An object that stores its constructor's arguments unchanged; they determine equality, repr and clones.
 
     This is scikit-learn's contract: `get_params`, `set_params` with `outer__inner` names, and a constructor that
-    only stores its arguments. They are checked when the object is used.
+    only stores its arguments. They are checked when the object is used. `BaseEstimator` is not the base, as estimators
+    would then print these objects without arguments that are defaults, and with arrays of any size.
     """
 
     @classmethod
-    def _names(cls) -> list[str]:
+    def _get_param_names(cls) -> list[str]:
         if cls.__init__ is object.__init__:
             return []
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments; with `deep`, also those of nested objects."""
-        own = {name: getattr(self, name) for name in self._names()}
-        if not deep:
-            return own
-        inner = {
-            f"{name}__{key}": value
-            for name, part in own.items()
-            if isinstance(part, Parameterised)
-            for key, value in part.get_params().items()
-        }
-        return own | inner
+    get_params = BaseEstimator.get_params
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: Any) -> Any:
         """Set arguments by name, those of nested objects as `outer__inner`; return self."""
-        for key, value in params.items():
-            name, _, rest = key.partition("__")
-            if name not in self._names():
-                raise ParameterError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(self._names()) or 'none'}"
-                )
-            if not rest:
-                setattr(self, name, value)
-                continue
-            part = getattr(self, name)
-            if not isinstance(part, Parameterised):
-                raise ParameterError(
-                    f"{type(self).__name__}.{name} is {part!r} and has no parameters of its own to set ({key})"
-                )
-            part.set_params(**{rest: value})
-        return self
+        own, owner = self.get_params(deep=False), type(self).__name__
+        for key in params:
+            name, inner, _ = key.partition("__")
+            if name not in own:
+                raise ParameterError(f"{owner} has no parameter {name!r}; it has {', '.join(own) or 'none'}")
+            part = params.get(name, own[name])
+            if inner and not hasattr(part, "set_params"):
+                raise ParameterError(f"{owner}.{name} is {part!r} and has no parameters of its own to set ({key})")
+        return BaseEstimator.set_params(self, **params)
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

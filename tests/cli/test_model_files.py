@@ -10,7 +10,7 @@ from ridgemark import load
 from ridgemark.cli.data import load_model
 from ridgemark.errors import ModelFileError
 from ridgemark.fitted import RunRecord
-from tests.persistence.cases import forge, parse
+from tests.persistence.cases import forge, parse, place_of
 
 pytestmark = pytest.mark.usefixtures("no_figures")
 
@@ -62,18 +62,18 @@ def test_a_page_is_drawn_from_the_file_alone(model_file, ridgemark, tmp_path):
         ("n_rows", "many"),
         ("target_names", ["y", "z"]),
         ("target_names", "y"),
-        ("levels", {"dict": {"colour": "red"}}),
+        ("levels", {"dict": [["colour", "red"]]}),
         ("levels", ["colour"]),
-        ("held_out", {"dict": {}}),
-        ("sample", {"dict": {"rows": [0], "observed": 3, "predicted": [[1.0]]}}),
-        ("columns", {"object": ["Linear", {}]}),
+        ("held_out", {"dict": []}),
+        ("sample", {"dict": [["rows", [0]], ["observed", 3], ["predicted", [[1.0]]]]}),
+        ("columns", {"Linear": {}}),
         ("another", {"array": False}),
     ],
 )
 def test_a_hostile_record_of_the_run_is_refused(name, value, model_file, tmp_path):
     header, arrays = parse(model_file.read_bytes())
     header = copy.deepcopy(header)
-    header["run"][name] = value
+    place_of(header, "model.run.data")[0][name] = value
     (tmp_path / "m").write_bytes(forge(header, arrays))
     with pytest.raises(ModelFileError, match="is damaged"):
         load(tmp_path / "m")

@@ -74,6 +74,17 @@ def parse(data):
     return json.loads(entry[64:]), arrays
 
 
+def place_of(header, path):
+    """Return the container of an entry `model.part.field`, and its key there; tags are no part of the path."""
+    container, key = {"header": header}, "header"
+    for name in path.split("."):
+        container = container[key]
+        if isinstance(container, dict) and name not in container:
+            [container] = container.values()
+        key = int(name) if isinstance(container, list) else name
+    return container, key
+
+
 def checksum(text, arrays):
     """Return the SHA-256 of the JSON and of every array's name, type, shape and bytes."""
     data = text.encode()

@@ -18,7 +18,7 @@ from ridgemark.kernels import Gaussian
 from ridgemark.persistence import read_model, write_model
 from ridgemark.persistence.container import FORMAT
 from ridgemark.rows.files import MAX_LOADED_BYTES
-from tests.persistence.cases import fitted, forge, parse, same
+from tests.persistence.cases import fitted, forge, parse, place_of, same
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +33,14 @@ def test_the_file_is_laid_out_as_documented(model_file, tmp_path):
     data, _, _ = model_file
     header, arrays = parse(data)
     assert header["format"] == FORMAT
-    assert header["estimator"] == "NystromRidge"
-    assert header["fitted"]["schema"]["n_features"] == 3
-    assert arrays["fitted.choice.landmarks"].shape == (20, 3)
+    assert list(header["model"]["Contents"]["estimator"]) == ["NystromRidge"]
+    form, name = place_of(header, "model.fitted.schema.n_features")
+    assert form[name] == 3
+    assert arrays["model.fitted.choice.landmarks"].shape == (20, 3)
     (tmp_path / "m").write_bytes(data)
     with safe_open(tmp_path / "m", "np") as file:
         assert list(file.metadata()) == ["ridgemark"]
-        assert same(file.get_tensor("fitted.sums.root"), arrays["fitted.sums.root"])
+        assert same(file.get_tensor("model.fitted.sums.root"), arrays["model.fitted.sums.root"])
 
 
 def test_arrays_of_every_type_come_back(tmp_path):
@@ -121,11 +122,11 @@ def _earlier(number):
     ("content", "message"),
     [
         (b"", r"is damaged: it is empty \(0 bytes\)"),
-        (b"hello, world\n" * 10, r"is not a ridgemark model file: it begins with b'hello, w'"),
-        (b"a", "is not a ridgemark model file"),
-        (pickle.dumps({"a": 1}), "is not a ridgemark model file: it is a pickle, which is never loaded"),
-        (_earlier(1), r"earlier ridgemark \(format 1 or 2\); fit and save the model again"),
-        (_earlier(2), r"earlier ridgemark \(format 1 or 2\); fit and save the model again"),
+        (b"hello, world\n" * 10, r"is not a model file of this ridgemark: it begins with b'hello, w'"),
+        (b"a", "is not a model file of this ridgemark"),
+        (pickle.dumps({"a": 1}), "is not a model file of this ridgemark: it is a pickle, which is never loaded"),
+        (_earlier(1), "is of format 1 or 2, which an earlier ridgemark wrote; fit and save the model again"),
+        (_earlier(2), "is of format 1 or 2, which an earlier ridgemark wrote; fit and save the model again"),
         (forge({}, number=FORMAT + 1), f"has format {FORMAT + 1}, and this ridgemark .* install a newer ridgemark"),
         (forge({}, number=FORMAT - 1), f"has format {FORMAT - 1}, and this ridgemark .* fit and save the model again"),
         (forge({}, number=0), "is damaged"),
@@ -211,7 +212,7 @@ def test_a_sparse_file_of_40_gigabytes_is_refused_at_once(tmp_path):
     honest, silent = (json.dumps(header | more).encode() for more in ({"x": form}, {}))
     begin = time.perf_counter()
     for text, whole, message in (
-        (b"", size, "is not a ridgemark model file"),
+        (b"", size, "is not a model file of this ridgemark"),
         (silent, size, "and should have"),
         (honest, 8 + len(honest) + size, re.escape(MAX_LOADED_BYTES.name)),
     ):

@@ -407,18 +407,19 @@ def test_an_id_among_numbers_is_warned_about(numbers):
 def test_a_changed_schema_in_a_file_is_refused(tmp_path):
     from ridgemark.errors import ModelFileError
     from ridgemark.persistence.container import read_model, write_model
+    from tests.persistence.cases import place_of
 
     X, y = messy()
     path = fitted(X, y).save(tmp_path / "m")
     header, arrays = read_model(path)
-    fields = header["fitted"]["schema"]["table"]["fields"]["tuple"]
+    field, _ = place_of(header, "model.fitted.schema.table.fields.3.kind")
     for place, value in (("kind", "boolean"), ("levels", {"words": ["b", "a"]}), ("parts", {"tuple": ["year"]})):
-        before = fields[3][place]
-        fields[3][place] = value
+        before = field[place]
+        field[place] = value
         write_model(tmp_path / "bad", {k: v for k, v in header.items() if k != "format"}, arrays, True)
         with pytest.raises(ModelFileError, match="is damaged"):
             load(tmp_path / "bad")
-        fields[3][place] = before
+        field[place] = before
 
 
 def test_a_model_says_once_of_each_column_what_it_has_not_seen(numbers):

@@ -8,7 +8,7 @@ from typing import Any
 
 import array_api_compat
 
-from ridgemark.backends.base import Array, Backend, Flags, Floats, Indices
+from ridgemark.backends.base import Array, Backend, Flags, Floats, Indices, Rows
 from ridgemark.backends.devices import StaysOnHost, computing_on, current_backend, device_backend, moved, on_host
 from ridgemark.backends.numpy import NUMPY
 from ridgemark.backends.threads import all_blas_threads, blas_threads_for, one_blas_thread, worker_threads

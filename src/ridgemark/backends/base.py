@@ -11,12 +11,14 @@ from typing import Any, ClassVar, TypeAlias
 import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 Array: TypeAlias = Any
 """An array of the backend in use: a NumPy array, a tensor, ..."""
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 Flags: TypeAlias = NDArray[np.bool_]
+Rows: TypeAlias = sparse.csr_matrix | sparse.csr_array | NDArray[np.float32] | Floats
 
 
 _module = cache(import_module)

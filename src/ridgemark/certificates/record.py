@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 
@@ -21,6 +21,26 @@ Certainty = Literal["deterministic", "probability", "estimate"]
 _VACUOUS = 0.5  # a bound above this share of what the training error alone implies is not informative
 BEYOND_RANGE = "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
 LARGEST_FACTOR = 10.0  # a larger risk factor is not informative, and left out of the claim
+
+
+class _Inputs(TypedDict):
+    """The inputs of a certificate that are read again."""
+
+    n_rows: Annotated[int, "> 0"]
+    n_landmarks: Annotated[int, "> 0"]
+    fit: Annotated[list[float], "any"]
+    scaled_ridge: Annotated[list[float], "(t)", "> 0", "any"]
+    effective_dimension: Annotated[list[float], "any"]
+    target_rms: Annotated[list[float], "(t)", ">= 0", "any"]
+    unmeasured: Annotated[list[float], "(t)", ">= 0", "any"]
+    theorem_3: str | None
+    duality_gap: NotRequired[Annotated[list[float], "(t)", "any"]]
+
+
+class _Cost(TypedDict):
+    """What is read again of the cost."""
+
+    kernel_entries: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +69,11 @@ class Certificate:
 
     kind: Kind
     claim: str
-    bound: float | Floats
+    bound: Annotated[float, ">= 0", "any"] | Annotated[Floats, "(t)", ">= 0", "any"]
     certainty: Certainty
-    risk_factor: float | None
-    inputs: Mapping[str, Any]
-    cost: Mapping[str, float]
+    risk_factor: Annotated[float | None, "any"]
+    inputs: Annotated[Mapping[str, Any], _Inputs, "any"]
+    cost: Annotated[Mapping[str, float], _Cost]
 
     @property
     def vacuous(self) -> bool:

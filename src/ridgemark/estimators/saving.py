@@ -1,39 +1,33 @@
 """Fitted models to files and back, through `ridgemark.persistence`."""
 
-import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark import kernels, selection
 from ridgemark.backends.devices import check_device
 from ridgemark.errors import NumericalError, ParameterError
-from ridgemark.estimators.saved_form import MODELS, PARAMETERS, SavedFit, rule
 from ridgemark.fitted import FittedExact, FittedModel, RunRecord
-from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
-from ridgemark.operators import Cross, NystromFactor
-from ridgemark.passes import RowPasses
-from ridgemark.persistence import Decoder, Encoder, read_model, refusal, refusing, write_model
-from ridgemark.rows import ArrayRows, listed, shown
-from ridgemark.selection import Selection
+from ridgemark.persistence import SCHEMA, Checker, Contents, Decoder, Encoder, read_model, refusing, write_model
+from ridgemark.persistence.checking import refusal
+from ridgemark.rows import listed, shown
+from ridgemark.rows.base import block_rows_for
 from ridgemark.solvers import CompactFit, LandmarkFit
-from ridgemark.tuning import Tuner
 
-# The only classes a file can ask for.
-CLASSES = {
-    name: one
-    for module, base in ((kernels, Kernel), (selection, Selection))
-    for name, one in vars(module).items()
-    if isinstance(one, type) and issubclass(one, base) and not inspect.isabstract(one)
-} | {"ColumnMap": kernels.ColumnMap, "Tuner": Tuner}
+_RECORDS = {"NystromRidge": FittedModel, "NystromClassifier": FittedModel, "ExactKernelRidge": FittedExact}
+# Parameters that nothing else checks before a model is used; of the others a file may hold any value.
+_PARAMETERS = {
+    "progress": bool,
+    "random_state": int | None,
+    "categorical_features": Annotated[str | Sequence[str | bool | int] | None, "any"],
+}
 _SETTINGS = {"_metadata_request", "_sklearn_output_config"}  # scikit-learn's own
 _COLUMNS = {"n_features_in_", "feature_names_in_"}  # which follow from the record
 _TRIED = 8  # points at which a model must predict finite numbers before it is saved, and when it is loaded
@@ -43,10 +37,10 @@ def save_model(
     model: Any, path: Any, overwrite: bool, *, sums: bool | str = "predict", run: RunRecord | None = None
 ) -> Path:
     """Write a fitted estimator to one file, whole or not at all; beside it what the command line knows of it."""
-    target = _path(path)
-    if type(model).__name__ not in MODELS:
+    target, kind = _path(path), type(model)
+    if kind.__name__ not in _RECORDS:
         raise ParameterError(
-            f"a model file holds a {' or an '.join(MODELS)}, and no subclass; got a {type(model).__name__}; pickle it"
+            f"a model file holds a {' or an '.join(_RECORDS)}, and no subclass; got a {kind.__name__}; pickle it"
         )
     if sums not in ("predict", True, False):
         raise ParameterError(f'sums must be "predict", True or False, got {sums!r}')
@@ -55,22 +49,16 @@ def save_model(
     parameters = {name: state.pop(name) for name in model.get_params(deep=False)}
     fitted = state.pop("_model")
     if unknown := sorted(state.keys() - _SETTINGS - _COLUMNS):
-        raise ParameterError(
-            f"the model cannot be saved with {listed(unknown)}, which a {type(model).__name__} does not have"
-        )
-    encoder = Encoder(CLASSES.values())
-    header = {
-        "estimator": type(model).__name__,
-        "parameters": {name: encoder.encode(value, name) for name, value in _savable(parameters).items()},
-        "fitted": encoder.encode(_saved(fitted, sums), "fitted"),
-        "run": encoder.encode(run, "run"),
-        "given": [_name(function) for function in encoder.given],
-    }
+        raise ParameterError(f"the model cannot be saved with {listed(unknown)}, which a {kind.__name__} does not have")
+    schema = SCHEMA | {kind.__name__: kind}
+    encoder, contents = Encoder(schema.values()), Contents(kind(**_savable(parameters)), _saved(fitted, sums), run)
+    node = encoder.encode(contents, "model")
     try:  # nothing is saved that could not be loaded
         with np.errstate(all="ignore"):
-            _restore(type(model), header, Decoder(dict(encoder.arrays), CLASSES, encoder.given, rule))
+            _restored(Decoder(dict(encoder.arrays), schema, encoder.given), node)
     except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError) as error:
         raise ParameterError(f"the model cannot be saved, as it could not be loaded again: {error}") from error
+    header = {"model": node, "given": [_name(function) for function in encoder.given]}
     write_model(target, header, encoder.arrays, overwrite)
     return target
 
@@ -82,20 +70,15 @@ def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> tup
     """
     source = _path(path)
     header, arrays = read_model(source)
-    again = Encoder(CLASSES.values())  # finds the functions in the order in which the first one did
+    encoder = Encoder(SCHEMA.values())  # finds the functions in the order in which the first one did
     with suppress(ParameterError):  # objects that are not kernels have too few of them
-        again.encode(kernel, "kernel")
-    known = {one.__name__: one for one in estimators}
+        encoder.encode(kernel, "kernel")
     with refusing(source):
-        contents = Decoder(arrays, CLASSES, again.given, rule)
-        needed = contents.decode(list[str], header["given"], "given")
-        estimator = known[contents.decode(str, header["estimator"], "estimator")]
-    _check_given(source, needed, again.given, kernel)
+        Checker().check(header["given"], list[str], "given")
+    _check_given(source, header["given"], encoder.given, kernel)
+    schema = SCHEMA | {kind.__name__: kind for kind in estimators}
     with refusing(source), np.errstate(all="ignore"):
-        model = _restore(estimator, header, contents)
-        if contents.arrays:
-            raise refusal(min(contents.arrays), "is an array that no model has")
-        return model
+        return _restored(Decoder(arrays, schema, encoder.given), header["model"])
 
 
 def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +94,7 @@ def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _saved(fitted: Any, sums: bool | str) -> Any:
-    """Return the record of a fit as a file holds it: without kernels that are bound again, and without times."""
+    """Return the record of a fit as a file holds it, with the sums that are asked for and without times."""
     if isinstance(fitted, FittedExact):
         return fitted
     fit: Any = fitted.sums if sums else None
@@ -124,67 +107,48 @@ def _saved(fitted: Any, sums: bool | str) -> Any:
         raise ParameterError(
             'this model was loaded without the sums that sums=True keeps; save it with sums="predict", or fit it again'
         )
-    elif fit is not None:
-        factor = fit.factor
-        rest = (getattr(fit, name) for name in SavedFit._fields[3:])
-        fit = SavedFit(factor.landmark_kernel, factor.kept, factor.triangle, *rest)
-    known = fitted.calibration
+    calibration = fitted.calibration
     with suppress(NumericalError):  # of values beyond the range, which have no intervals
-        known = fitted.calibrated if sums else known
+        calibration = fitted.calibrated if sums else calibration
     certificate = fitted.certificate
     if certificate is not None:
         cost = {name: value for name, value in certificate.cost.items() if name != "seconds"}
-        certificate = replace(certificate, inputs=dict(certificate.inputs), cost=cost)
-    return replace(
-        fitted, solution=replace(fitted.solution, certificate=certificate), sums=fit, calibration=known, drawn=None
-    )
+        certificate = replace(certificate, cost=cost)
+    solution = replace(fitted.solution, certificate=certificate)
+    return replace(fitted, solution=solution, sums=fit, calibration=calibration)
 
 
-def _restore(estimator: Any, header: Mapping[str, Any], contents: Decoder) -> tuple[Any, RunRecord | None]:
-    """Return the model of a header, and the record of its run; whatever does not fit together is refused."""
-    hints = {name: PARAMETERS.get(name, Any) for name in estimator._get_param_names()}
-    model = estimator(**contents.record(hints, header["parameters"], "", estimator))
+def _restored(decoder: Decoder, node: Any) -> tuple[Any, RunRecord | None]:
+    """Return the model of a file, and the record of its run; whatever does not fit together is refused."""
+    contents = decoder.read(Contents, node, "model")
+    model: Any = contents.estimator
+    fitted: FittedModel | FittedExact = contents.fitted
+    if type(fitted) is not _RECORDS.get(type(model).__name__):
+        raise refusal("model.estimator", f"must be one of {', '.join(_RECORDS)}, with the fit of such a model")
+    for name in _PARAMETERS.keys() & vars(model):
+        Checker().check(getattr(model, name), _PARAMETERS[name], f"model.estimator.{name}")
     model._recipe()  # checks the parameters, but not the device
     check_device(model.device)
-    found = contents.decode(MODELS[estimator.__name__], header["fitted"], "fitted")
-    schema = found.schema
-    if schema.targets.flat and schema.targets.count > 1:
-        raise refusal(place="fitted.schema.targets", what="has several targets in one column")
-    if is_classifier(model) != (getattr(found, "classes", None) is not None):
-        raise refusal(place="fitted.classes", what="must be those of a classifier, and of no other model")
-    model._model = _bound(found) if isinstance(found, FittedModel) else found
-    model._note_columns(schema.n_features, schema.feature_names)
-    run = contents.decode(RunRecord | None, header["run"], "run")
-    if not contents.given:  # the user's own code is not run here
+    if is_classifier(model) != (getattr(fitted, "classes", None) is not None):
+        raise refusal("model.fitted.classes", "must be those of a classifier, and of no other model")
+    model._model = _bound(fitted) if isinstance(fitted, FittedModel) else fitted
+    model._note_columns(fitted.schema.n_features, fitted.schema.feature_names)
+    if not decoder.given:  # the user's own code is not run here
         _try_to_predict(model)
-    return model, run
+    return model, contents.run
 
 
-def _bound(found: FittedModel) -> FittedModel:
+def _bound(fitted: FittedModel) -> FittedModel:
     """Return the record of a landmark model, its sums with the kernel bound to the landmarks again."""
-    choice, sums = found.choice, None
-    kernel, landmarks, indices = choice.kernel, choice.landmarks, choice.indices
-    scores, left_out = choice.scores, found.left_out
-    per_row = ([] if scores is None else [scores.lower]) + ([] if left_out is None else [left_out.values.residuals])
-    if indices is not None and any(indices.max() >= len(values) for values in per_row):
-        raise refusal(place="fitted.choice.indices", what="names a row without a score or residual")
-    if choice.sums.gram.shape != (0, 0):
-        raise refusal(place="fitted.choice.sums.gram", what="must be empty")
-    if isinstance(found.sums, SavedFit):
-        landmark_kernel, kept, triangle, *rest = found.sums
-        if len(np.unique(kept)) < len(kept):
-            raise refusal(place="fitted.sums.kept", what="names a landmark twice")
-        if found.sums.moments.gram.shape != triangle.shape:
-            raise refusal(place="fitted.sums.moments.gram", what="must have a row and a column for each landmark kept")
-        kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept])
-        factor = NystromFactor(choice.cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
-        sums = LandmarkFit(factor, *rest)
-    if isinstance(found.sums, CompactFit):
-        rank = len(found.sums.kept)
-        if len(np.unique(found.sums.kept)) < rank or 2 * len(found.sums.root) != rank * (rank - 1):
-            raise refusal(place="fitted.sums", what="must have each landmark once, and a triangle for them")
-        sums = found.sums
-    return replace(found, sums=sums)
+    choice, fit = fitted.choice, fitted.sums
+    if not isinstance(fit, LandmarkFit):
+        return fitted
+    if fit.moments.gram.shape != fit.factor.triangle.shape:
+        raise refusal("model.fitted.sums.moments.gram", "must have a row and a column for each landmark kept")
+    kept, indices = fit.factor.kept, choice.indices
+    kept_kernel = choice.kernel.bind(choice.landmarks[kept], None if indices is None else indices[kept])
+    factor = replace(fit.factor, cross_kernel=choice.cross_kernel, kept_kernel=kept_kernel)
+    return replace(fitted, sums=replace(fit, factor=factor))
 
 
 def _try_to_predict(model: Any) -> None:
@@ -193,21 +157,21 @@ def _try_to_predict(model: Any) -> None:
     Besides a few predictions, the sum of all terms at their largest must be finite, whatever their signs:
     `|k(x, z_j)| <= sqrt(k(x, x) k(z_j, z_j))`.
     """
-    points, indices = getattr(model, "landmarks_", None), model.landmark_indices_
-    if points is None:
-        points, indices = model.X_fit_, None
-    if points.ndim == 1:  # numbers of rows of a precomputed kernel
-        points, size = np.zeros((1, model.n_features_in_)), np.ones((1, 1))
+    if hasattr(model, "landmarks_"):
+        points, indices = model.landmarks_, model.landmark_indices_
     else:
-        size = np.sqrt(np.abs(model.kernel_.diagonal(points, indices).astype(np.float64)))[:, None]
-    dual_coef = model.dual_coef_.reshape(len(model.dual_coef_), -1)
-    largest = float((size.max() * (size * np.abs(dual_coef)).sum(axis=0) + np.abs(model.intercept_)).max())
+        points, indices = model.X_fit_, None
+    by_number = points.ndim == 1  # rows of a precomputed kernel
+    squares = np.ones(1) if by_number else model.kernel_.diagonal(points, indices).astype(np.float64)
+    size, (cross_kernel, dual_coef, intercept) = np.sqrt(np.abs(squares))[:, None], model._function()
+    largest = float((size.max() * (size * np.abs(dual_coef)).sum(axis=0) + np.abs(intercept)).max())
     if not largest < np.finfo(np.float32 if model._model.schema.targets.single else np.float64).max:
-        raise refusal(place="fitted", what="gives predictions beyond the floating-point range")
-    tried = points[np.unique(np.linspace(0, count_rows(points) - 1, _TRIED).astype(np.intp))]
-    source = ArrayRows(tried.astype(np.float64))
-    cross_kernel, coefficients, intercept = model._function()
-    model._predictions(Cross(RowPasses(source, model.memory_budget), cross_kernel) @ coefficients + intercept, source)
+        raise refusal("model.fitted", "gives predictions beyond the floating-point range")
+    block_rows_for(model.memory_budget, 8 * len(dual_coef), 1)  # refuses a budget that is too small
+    if not by_number:
+        tried = points[np.unique(np.linspace(0, count_rows(points) - 1, _TRIED).astype(np.intp))]
+        if not np.isfinite(cross_kernel(tried.astype(np.float64)) @ dual_coef + intercept).all():
+            raise refusal("model.fitted", "gives predictions that are not finite")
 
 
 def _path(path: Any) -> Path:

@@ -1,11 +1,11 @@
 """Calibration rows with their leave-one-out residuals, from which intervals are made."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ridgemark.backends import Floats, Indices
+from ridgemark.backends import Floats, Indices, Rows
 from ridgemark.intervals.noise import NoiseLevel, noise_of_rows, variance_share, widths
 from ridgemark.passes import RowPasses
 from ridgemark.path import LeaveOneOut, leave_one_out
@@ -49,17 +49,17 @@ class Calibration:
         `W_g |r_g| sqrt(t(x_i, x_i))`: times `sqrt(t(x, x))` a bound on what leaving out row i changes at x.
     """
 
-    rows: Any
-    indices: Indices
-    residuals: Floats
-    weights: Floats
-    shifts: Floats
-    n_distinct: int
+    rows: Annotated[Any, Rows, "(m, e)"]
+    indices: Annotated[Indices, "(m)"]
+    residuals: Annotated[Floats, "(m, t)"]
+    weights: Annotated[Floats, "(m)", ">= 0"]
+    shifts: Annotated[Floats, "(m, t)"]
+    n_distinct: Annotated[int, "> 0"]
     guaranteed: bool
     reason: str
     noise: NoiseLevel
-    scores: Floats
-    reaches: Floats
+    scores: Annotated[Floats, "(m, t)", ">= 0"]
+    reaches: Annotated[Floats, "(m, t)", ">= 0"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """The size of the noise as a function of x, by which the widths of intervals follow it."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -40,8 +40,8 @@ class NoiseLevel:
     """
 
     solution: RidgeSolution
-    floor: Floats
-    variance: Floats
+    floor: Annotated[Floats, "(t)", ">= 0"]
+    variance: Annotated[Floats, "(t)", ">= 0"]
     outside: bool
 
 

@@ -80,4 +80,4 @@ def make_kernel(kernel: Any, bandwidth: Any = None) -> Kernel:
 
 def has_bandwidth(kernel: Any) -> bool:
     """Return whether the kernel is given by name and has a bandwidth."""
-    return isinstance(kernel, str) and kernel in NAMED and "bandwidth" in NAMED[kernel]._names()
+    return isinstance(kernel, str) and kernel in NAMED and "bandwidth" in NAMED[kernel]._get_param_names()

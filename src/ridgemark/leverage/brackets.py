@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -48,11 +48,11 @@ class ScoreBracket:
         Whether the pilot was drawn by earlier scores rather than by the kernel's diagonal.
     """
 
-    lower: Floats
-    upper: Floats
-    scaled_ridge: float
+    lower: Annotated[Floats, "(s)"]
+    upper: Annotated[Floats, "(s)"]
+    scaled_ridge: Annotated[float, "> 0"]
     effective_dimension: Bracket
-    weights: Floats | None
+    weights: Annotated[Floats | None, "(s)", ">= 0"]
     trace: float
     n_draws: int
     n_passes: int

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from ridgemark.backends import Array, Floats, backend_of
 
@@ -13,8 +13,8 @@ _FLATTEST = 1e-100  # smallest curvature by which a slope is divided; the produc
 class RidgeSolution:
     """The function `b(x)'c + intercept`, for every target."""
 
-    coefficients: Floats  # (rank, targets)
-    intercept: Floats  # (targets,)
+    coefficients: Annotated[Floats, "(r, t)"]
+    intercept: Annotated[Floats, "(t)"]
 
 
 class Loss(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -26,16 +26,16 @@ class Moments(Summed):
     Targets are measured from `target_origin`, a constant near their mean, so that large offsets cost no digits.
     """
 
-    n_rows: int  # of positive weight
-    total_weight: float
-    gram: Floats  # B' W B
-    cross: Floats  # B' W y
-    feature_sum: Floats  # B' w
-    target_sum: Floats  # y' w
-    target_square: Floats  # y' W y
-    trace_kernel: float  # tr W K
-    trace_residual: float  # tr W (K - L)
-    entry_error: float = 0.0  # sum_i w_i k(x_i, x_i) e_i^2, e_i the error of the row's kernel values
+    n_rows: Annotated[int, "> 0"]  # of positive weight
+    total_weight: Annotated[float, "> 0"]
+    gram: Annotated[Floats, "(_, _)"]  # B' W B
+    cross: Annotated[Floats, "(r, t)"]  # B' W y
+    feature_sum: Annotated[Floats, "(r)"]  # B' w
+    target_sum: Annotated[Floats, "(t)"]  # y' w
+    target_square: Annotated[Floats, "(t)", ">= 0"]  # y' W y
+    trace_kernel: Annotated[float, ">= 0"]  # tr W K
+    trace_residual: Annotated[float, ">= 0"]  # tr W (K - L)
+    entry_error: Annotated[float, ">= 0"] = 0.0  # sum_i w_i k(x_i, x_i) e_i^2, e_i the error of the row's kernel values
     loss: float = 0.0  # sum_i w_i l(y_i, eta_i), where the loss is expanded at some eta; w is the weight of the data
 
     def __sizeof__(self) -> int:

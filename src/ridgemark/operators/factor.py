@@ -1,14 +1,14 @@
 """The Nystrom approximation `L = C W^+ C'` as features: landmarks and the whitener of their kernel."""
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from ridgemark import linalg
-from ridgemark.backends import Array, Indices, StaysOnHost, backend_of, current_backend, moved, on_host
+from ridgemark.backends import Array, Floats, Indices, StaysOnHost, backend_of, current_backend, moved, on_host
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
 
@@ -24,11 +24,11 @@ class NystromFactor:
     the order of `kept`, N is the inverse of the Cholesky factor of W.
     """
 
-    cross_kernel: CrossKernel
-    landmark_kernel: Array  # (p, p), float64: W
-    kept: Indices  # (rank,): positions of landmarks
-    triangle: Array  # (rank, rank), float64, upper triangular
-    kept_kernel: CrossKernel  # bound to the landmarks kept, in their order
+    cross_kernel: CrossKernel = field(compare=False)
+    landmark_kernel: Annotated[Array, Floats, "(p, p)"]  # W
+    kept: Annotated[Indices, "(r)", "< p", "different"]  # positions of landmarks
+    triangle: Annotated[Array, Floats, "(r, r)"]  # upper triangular
+    kept_kernel: CrossKernel = field(compare=False)  # bound to the landmarks kept, in their order
 
     @property
     def rank(self) -> int:

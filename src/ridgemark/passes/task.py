@@ -136,8 +136,8 @@ class Cost(Summed):
 
     n_passes: int = 0
     n_kernel_evaluations: int = 0
-    seconds: float = field(default=0.0, compare=False, metadata={"saved": False})
-    waited: float = field(default=0.0, compare=False, metadata={"saved": False})
+    seconds: float = field(default=0.0, compare=False)
+    waited: float = field(default=0.0, compare=False)
 
     @property
     def waiting_share(self) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Rows
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.base import stack_rows
@@ -36,11 +36,11 @@ class KeptRows:
         Largest number of rows kept.
     """
 
-    hashes: NDArray[np.uint64]
-    rows: Any
-    weights: Floats
-    targets: Floats
-    most: int
+    hashes: Annotated[NDArray[np.uint64], "(k)", "ascending"]
+    rows: Annotated[Any, Rows, "(k, e)"]
+    weights: Annotated[Floats, "(k)", ">= 0"]
+    targets: Annotated[Floats, "(k, t)"]
+    most: Annotated[int, "> 0"]
 
     def __add__(self, other: KeptRows) -> KeptRows:
         names, most = ("hashes", "weights", "targets"), min(self.most, other.most)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -36,10 +36,10 @@ class LeaveOneOut:
         `B'W|r|`, r the residuals: what regression of their sizes on the features B needs.
     """
 
-    residuals: Floats
-    potential: Floats
-    weights: Floats
-    size_sums: Floats
+    residuals: Annotated[Floats, "(n, t)"]
+    potential: Annotated[Floats, "(n, t)"]
+    weights: Annotated[Floats, "(n)", ">= 0"]
+    size_sums: Annotated[Floats, "(_, t)"]
 
 
 def leave_one_out(passes: RowPasses, fit: LandmarkFit, groups: RowGroups | None = None) -> LeaveOneOut:

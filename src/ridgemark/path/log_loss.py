@@ -1,7 +1,7 @@
 """The ridge of a class model: leave-one-out log loss in one Newton step, over some ridges of a path."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -49,13 +49,13 @@ class LossPath:
         The ends of the ridges that could have been tried.
     """
 
-    ridges: Floats
-    loo_loss: Floats
-    training_loss: Floats
-    criterion: str
-    chosen: int
-    smallest: float
-    largest: float
+    ridges: Annotated[Floats, "(g)", "> 0"]
+    loo_loss: Annotated[Floats, "(g)"]
+    training_loss: Annotated[Floats, "(g)"]
+    criterion: Annotated[str, Literal["loo"]]
+    chosen: Annotated[int, "< g"]
+    smallest: Annotated[float, "> 0"]
+    largest: Annotated[float, "> 0"]
 
     @property
     def on_edge(self) -> bool:

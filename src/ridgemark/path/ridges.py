@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -65,16 +66,16 @@ class RidgePath:
         The ends of the ridges that could have been tried.
     """
 
-    ridges: Floats
-    loo_error: Floats | None
-    gcv: Floats
-    training_error: Floats
-    effective_dimension: Floats
-    criterion: str
-    chosen: Indices
-    sample: Flags
-    smallest: float
-    largest: float
+    ridges: Annotated[Floats, "(g)", "> 0"]
+    loo_error: Annotated[Floats | None, "(g, t)", ">= 0", "any"]
+    gcv: Annotated[Floats, "(g, t)", "any"]
+    training_error: Annotated[Floats, "(g, t)", ">= 0", "any"]
+    effective_dimension: Annotated[Floats, "(g)", "any"]
+    criterion: Annotated[str, Literal["loo", "gcv"]]
+    chosen: Annotated[Indices, "(t)", "< g"]
+    sample: Annotated[Flags, "(g)"]
+    smallest: Annotated[float, "> 0"]
+    largest: Annotated[float, "> 0", "any"]
 
     def __post_init__(self) -> None:
         if not self.smallest <= self.ridges.min() <= self.ridges.max() <= self.largest:

@@ -24,16 +24,16 @@ from ridgemark.persistence.files import EXPECTED, reading, refusing, writing
 from ridgemark.rows.files import MAX_LOADED_BYTES
 from ridgemark.rows.places import shown
 
-FORMAT = 10
+FORMAT = 11
 _ENTRY = "ridgemark"
 _DIGITS = 2 * hashlib.sha256().digest_size
 _LENGTH = 8  # first bytes of a safetensors file, which hold the length of its header
 _LONGEST_HEADER = 100_000_000  # bytes; the limit of safetensors
-_EARLIER = b"\x93RIDGMRK"  # first bytes of formats 1 and 2
 _FOREIGN = {
-    b"PK\x03\x04": "is an .npz or zip archive",
-    b"\x93NUMPY": "is a NumPy .npy array",
-    b"\x80": "is a pickle, which is never loaded because loading it can run any code",
+    b"\x93RIDGMRK": "is of format 1 or 2, which an earlier ridgemark wrote; fit and save the model again",
+    b"PK\x03\x04": f"is an .npz or zip archive; give {EXPECTED}",
+    b"\x93NUMPY": f"is a NumPy .npy array; give {EXPECTED}",
+    b"\x80": f"is a pickle, which is never loaded because loading it can run any code; give {EXPECTED}",
 }
 
 
@@ -74,13 +74,9 @@ def _metadata(file: io.BufferedReader, size: int, name: str) -> str:
     if not begin:
         raise ValueError("it is empty (0 bytes)")
     if begin[_LENGTH:] != b"{":
-        if begin.startswith(_EARLIER):
-            raise ModelFileError(
-                f"{name} was written by an earlier ridgemark (format 1 or 2); fit and save the model again"
-            )
         what = next((what for start, what in _FOREIGN.items() if begin.startswith(start)), None)
-        what = what or f"begins with {begin[:_LENGTH]!r}"
-        raise ModelFileError(f"{name} is not a ridgemark model file: it {what}; give {EXPECTED}")
+        what = what or f"begins with {begin[:_LENGTH]!r}; give {EXPECTED}"
+        raise ModelFileError(f"{name} is not a model file of this ridgemark: it {what}")
     length = int.from_bytes(begin[:_LENGTH], "little")
     if length > min(_LONGEST_HEADER, size - _LENGTH):
         raise ValueError(f"it has {size} bytes and announces a header of {length}")
@@ -88,7 +84,7 @@ def _metadata(file: io.BufferedReader, size: int, name: str) -> str:
     metadata = header.pop("__metadata__", {})
     if _ENTRY not in metadata:
         raise ModelFileError(f"{name} is a safetensors file, but not a ridgemark model file; give {EXPECTED}")
-    expected = _LENGTH + length + max((one["data_offsets"][1] for one in header.values()), default=0)
+    expected = _LENGTH + length + max((array["data_offsets"][1] for array in header.values()), default=0)
     if size != expected:
         raise ValueError(f"it has {size} bytes and should have {expected}")
     entry: str = metadata[_ENTRY]
@@ -102,11 +98,11 @@ def _metadata(file: io.BufferedReader, size: int, name: str) -> str:
 
 
 def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-    known = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(text.encode())
     for name, array in sorted(arrays.items()):
-        known.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        known.update(_bytes(array))
-    return known.hexdigest()
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(_bytes(array))
+    return digest.hexdigest()
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

@@ -1,7 +1,6 @@
 """Encode the values of a model as JSON and arrays; `decoding` decodes them."""
 
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,23 +10,17 @@ from scipy import sparse
 
 from ridgemark.errors import ParameterError
 from ridgemark.parameters import Parameterised
+from ridgemark.persistence.checking import saved_hints
 
 _DEEPEST = 100  # far below Python's recursion limit, so that every file written can be read
-
-
-def saved_names(kind: Any) -> list[str]:
-    """Return the fields of a dataclass, but for those marked as not saved, or of a NamedTuple."""
-    if not is_dataclass(kind):
-        return list(kind._fields)
-    return [one.name for one in fields(kind) if one.metadata.get("saved", True)]
 
 
 class Encoder:
     """Turn values into JSON, and collect what JSON cannot hold.
 
-    Numbers, text, None and lists are written as they are, a record as the dict of its fields, but for those marked as
-    not saved; everything else as a dict of one entry, its tag. An array is named after its place, and its tag says
-    whether its transpose was stored.
+    Numbers, text, None and lists are written as they are; everything else as a dict of one entry, its tag. That of an
+    object is its class, with its fields or parameters. An array is named after its place, and its tag says whether its
+    transpose was stored.
 
     Attributes
     ----------
@@ -38,8 +31,8 @@ class Encoder:
         numbered within each kernel, since a fitted kernel and its functions may be copies of those given.
     """
 
-    def __init__(self, classes: Iterable[type]) -> None:
-        self._classes = set(classes)
+    def __init__(self, schema: Collection[type]) -> None:
+        self._schema = set(schema)
         self.arrays: dict[str, NDArray[Any]] = {}
         self.given: list[Any] = []
 
@@ -49,7 +42,8 @@ class Encoder:
             raise ParameterError(
                 f"{place[:_DEEPEST]}... is nested deeper than {_DEEPEST} levels, which a model file cannot hold"
             )
-        kind, inner = type(value), partial(self.encode, depth=depth + 1, functions=functions)
+        kind: Any = type(value)
+        inner = partial(self.encode, depth=depth + 1, functions=functions)
         if value is None or kind in (str, int, float, bool):
             return value
         if isinstance(value, np.bool_ | np.integer | np.floating | np.str_) and value.dtype.itemsize <= 8:
@@ -58,10 +52,8 @@ class Encoder:
             return [inner(part, f"{place}.{i}") for i, part in enumerate(value)]
         if kind is tuple:
             return {"tuple": inner(list(value), place)}
-        if kind is dict and all(type(key) is str for key in value):
-            return {"dict": {key: inner(part, f"{place}.{key}") for key, part in value.items()}}
-        if kind is dict and all(type(key) in (str, int, float, bool) for key in value):
-            return {"pairs": [[key, inner(part, f"{place}.{key}")] for key, part in value.items()]}
+        if isinstance(value, Mapping) and all(type(key) in (str, int, float, bool) for key in value):
+            return {"dict": [[key, inner(part, f"{place}.{key}")] for key, part in value.items()]}
         if kind in (np.ndarray, np.memmap):
             return self._array(value, place)
         if isinstance(value, sparse.csr_matrix | sparse.csr_array) and value.ndim == 2:
@@ -69,12 +61,10 @@ class Encoder:
                 self._array(getattr(value, name), f"{place}.{name}")
             return {"csr": [isinstance(value, sparse.csr_array), *value.shape]}
         functions = [] if functions is None else functions
-        if kind in self._classes and isinstance(value, Parameterised):
-            own = value.get_params(deep=False)
-            inner = partial(inner, functions=functions)
-            return {"object": [kind.__name__, {name: inner(part, f"{place}.{name}") for name, part in own.items()}]}
-        if is_dataclass(kind) or hasattr(kind, "_fields"):
-            return {name: inner(getattr(value, name), f"{place}.{name}") for name in saved_names(kind)}
+        if kind in self._schema:
+            if isinstance(value, Parameterised):
+                inner = partial(inner, functions=functions)
+            return {kind.__name__: {name: inner(getattr(value, name), f"{place}.{name}") for name in saved_hints(kind)}}
         if callable(value) and not isinstance(value, type):
             functions.append(value)
             self.given = max(self.given, functions, key=len)

@@ -3,7 +3,7 @@
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class LandmarkCount:
         The number of draws for which Theorem 3 bounds the risk; often more than there are rows.
     """
 
-    n_landmarks: int
+    n_landmarks: Annotated[int, "> 0"]
     rule: str
     effective_dimension: Bracket | None = None
     theorem_3: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +27,22 @@ class CompactFit:
     again, and the products with the targets are those that give the coefficients.
     """
 
-    kept: Indices  # (rank,): positions of landmarks
-    diagonal: Floats  # (rank,): of U
-    sizes: Floats  # (rank,): the largest entry of each row of U
-    root: NDArray[np.float32]  # the rows of U right of the diagonal, one after the other, over these sizes
+    kept: Annotated[Indices, "(r)", "< p", "different"]  # positions of landmarks
+    diagonal: Annotated[Floats, "(r)"]  # of U
+    sizes: Annotated[Floats, "(r)"]  # the largest entry of each row of U
+    root: Annotated[NDArray[np.float32], "(_)"]  # the rows of U right of the diagonal, in turn, over these sizes
     moments: Moments  # without the Gram matrix
     fit_intercept: bool
-    scaled_ridge: Floats  # this and what follows as in `LandmarkFit`
-    target_origin: Floats
-    weight_unit: float
+    scaled_ridge: Annotated[Floats, "(t)", "> 0"]  # this and what follows as in `LandmarkFit`
+    target_origin: Annotated[Floats, "(t)"]
+    weight_unit: Annotated[float, "> 0"]
     solution: RidgeSolution
-    training_error: Floats
+    training_error: Annotated[Floats, "(t)", ">= 0"]
     effective_dimension: Bracket
+
+    def __post_init__(self) -> None:
+        if 2 * len(self.root) != len(self.kept) * (len(self.kept) - 1):
+            raise ValueError("the rows of a triangle must have as many entries as there are pairs of landmarks kept")
 
     @classmethod
     def of(cls, fit: LandmarkFit) -> CompactFit:

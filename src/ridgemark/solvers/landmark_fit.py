@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -238,11 +238,11 @@ class LandmarkFit:
     factor: NystromFactor
     moments: Moments
     fit_intercept: bool
-    scaled_ridge: Floats  # (targets,): n lambda for each target
-    target_origin: Floats  # (targets,): subtracted from the targets in the moments
-    weight_unit: float  # divisor of the weights in the moments and in `scaled_ridge`
+    scaled_ridge: Annotated[Floats, "(t)", "> 0"]  # n lambda for each target
+    target_origin: Annotated[Floats, "(t)"]  # subtracted from the targets in the moments
+    weight_unit: Annotated[float, "> 0"]  # divisor of the weights in the moments and in `scaled_ridge`
     solution: RidgeSolution  # the coefficients of the features, and the intercept measured from `target_origin`
-    training_error: Floats  # (targets,): the weighted mean squared residual
+    training_error: Annotated[Floats, "(t)", ">= 0"]  # the weighted mean squared residual
     effective_dimension: Bracket  # d_eff of the exact kernel at the smallest ridge
     spectral: SpectralSolver | None = field(default=None, compare=False, repr=False)  # where it was computed
     known_size: float | None = field(default=None, compare=False, repr=False)  # of `centred`, where computed

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -51,10 +52,10 @@ class RefinementStep:
     """
 
     n_products: int
-    returned: Floats
-    fitted: Floats
-    norm: Floats
-    rounding: Floats
+    returned: Annotated[Floats, "(t)", "any"]
+    fitted: Annotated[Floats, "(t)", "any"]
+    norm: Annotated[Floats, "(t)", "any"]
+    rounding: Annotated[Floats, "(t)", "any"]
 
 
 @dataclass(frozen=True, eq=False)

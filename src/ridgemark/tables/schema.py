@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,8 @@ class Field:
     parts: tuple[str, ...] = ()
     fill: float = 0.0
     origin: float = 0.0
-    levels: NDArray[Any] | None = None
-    shares: Floats | None = None
+    levels: Annotated[NDArray[Any] | None, "(_)"] = None
+    shares: Annotated[Floats | None, "(_)"] = None
     least: float = 0.0
     form: str = ISO
 

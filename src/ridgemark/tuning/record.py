@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from ridgemark.backends import Floats
 
@@ -12,10 +13,10 @@ class Descended:
 
     level: str
     start: str  # what it started from
-    n_rows: int  # rows it was tuned on
-    judged_error: float  # the best on the judging rows
-    loo_errors: Floats  # (evaluations,): leave-one-out on the tuning rows, one for each evaluation
-    looks: Floats  # (looks, 2): evaluations before a look at the judging rows, and the error on these
+    n_rows: Annotated[int, "> 0"]  # rows it was tuned on
+    judged_error: Annotated[float, "any"]  # the best on the judging rows
+    loo_errors: Annotated[Floats, "(_)", "any"]  # leave-one-out on the tuning rows, one for each evaluation
+    looks: Annotated[Floats, "(_, 2)", "any"]  # evaluations before a look at the judging rows, and the error on these
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +24,9 @@ class Level:
     """The best kernel of one level, and why it was taken or not."""
 
     level: str
-    judged_error: float
-    gain: float  # share of the judged error that it saves over the level chosen before it
-    standard_errors: float  # paired gain in squared error, in standard errors
+    judged_error: Annotated[float, "any"]
+    gain: Annotated[float, "any"]  # share of the judged error that it saves over the level chosen before it
+    standard_errors: Annotated[float, "any"]  # paired gain in squared error, in standard errors
     better: float  # share of the judging rows that it predicts better
     taken: bool
 
@@ -82,14 +83,14 @@ class TuningResult:
     dropped: tuple[str, ...]
     n_tuning: int
     n_judging: int
-    n_landmarks: int
+    n_landmarks: Annotated[int, "> 0"]
     descents: tuple[Descended, ...]
     levels: tuple[Level, ...]
     uniform_landmarks: bool
     saved_by_doubling: float | None
     n_evaluations: int
-    ridge: float
-    seconds: float | None = field(default=None, compare=False, metadata={"saved": False})
+    ridge: Annotated[float, "> 0"]
+    seconds: float | None = field(default=None, compare=False)
 
     @property
     def judged_error(self) -> float | None:
