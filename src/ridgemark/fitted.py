@@ -18,7 +18,6 @@ from ridgemark.certificates import Certificate, trace_certificate
 from ridgemark.errors import NumericalError
 from ridgemark.intervals import Calibration, CalibrationRows, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
 from ridgemark.measured import Label, Measured
@@ -116,12 +115,29 @@ class Form(_Frozen):
         return column_names(self.feature_names, self.n_features) if self.table is None else self.table.encoded_names
 
 
-class Choice(_Frozen):
-    """The landmarks, with the kernel, and how they were chosen."""
+class Function(_Frozen):
+    """`f(x) = k(x) dual_coef + intercept`: all that a prediction needs, of every estimator."""
 
     kernel: Kernel
-    landmarks: Annotated[Any, Rows, "(p, e)"]
-    indices: Annotated[Indices | None, "(p)", "< s", "< n"]  # row numbers; None if they are not training rows
+    points: Annotated[Any, Annotated[Rows, "(p, e)"] | None]  # None where the kernel is known between rows by number
+    numbers: Annotated[Indices | None, "(p)", "< s", "< n"]  # of the points; None if they are not training rows
+    dual_coef: Annotated[Floats, "(p, t)"]
+    intercept: Annotated[Floats, "(t)"]
+
+    @property
+    def n_points(self) -> int:
+        """Number of points, p."""
+        return len(self.dual_coef)
+
+    @cached_property
+    def cross_kernel(self) -> CrossKernel:
+        """The kernel bound to the points."""
+        return self.kernel.bind(self.points, self.numbers)
+
+
+class Choice(_Frozen):
+    """How the landmarks were chosen."""
+
     count: LandmarkCount
     scores: ScoreBracket | None  # that drew them
     sums: Moments  # of the rows that chose them, without the Gram matrix
@@ -132,16 +148,6 @@ class Choice(_Frozen):
         super().__post_init__()
         if self.sums.gram.size:
             raise ValueError("the sums of the rows that chose the landmarks must be without the Gram matrix")
-
-    @property
-    def n_landmarks(self) -> int:
-        """Number of landmarks, p."""
-        return count_rows(self.landmarks)
-
-    @cached_property
-    def cross_kernel(self) -> CrossKernel:
-        """The kernel bound to the landmarks."""
-        return self.kernel.bind(self.landmarks, self.indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,10 +173,8 @@ class Tolerance:
 
 
 class Solution(_Frozen):
-    """The function `f(x) = k(x) dual_coef + intercept`, and what chose it."""
+    """The ridge at which the coefficients were solved, and what chose it."""
 
-    dual_coef: Annotated[Floats, "(p, t)"]
-    intercept: Annotated[Floats, "(t)"]
     ridge: Annotated[Floats, "(t)", "> 0"]  # lambda
     scaled_ridge: Annotated[Floats, "(t)", "> 0"]  # lambda times the sum of weights
     effective_dimension: Bracket
@@ -241,7 +245,21 @@ class Classes(_Frozen):
         return np.array(self.values, dtype=self.dtype)
 
 
-class FittedModel(_Frozen):
+class _Fitted(_Frozen):
+    """What every fit that predicts knows."""
+
+    schema: Form
+    function: Function
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kernel, numbers = self.function.kernel, self.function.numbers
+        by_number = isinstance(kernel, Kernel) and kernel.pairwise
+        if by_number and (numbers is None or not (numbers < self.schema.n_encoded).all()):
+            raise ValueError("the points of a precomputed kernel must be rows of its matrix")
+
+
+class FittedModel(_Fitted):
     """All that a fit from landmarks knows.
 
     `sums` answers later questions (further rows, certificates, intervals, standard deviations) from some 3 p^2
@@ -249,7 +267,6 @@ class FittedModel(_Frozen):
     questions, or go without.
     """
 
-    schema: Form
     choice: Choice
     solution: Solution
     rows: RowFacts
@@ -268,8 +285,8 @@ class FittedModel(_Frozen):
         """The sums, where they are compact for all questions but those that need every digit."""
         if not isinstance(self.sums, CompactFit):
             return self.sums
-        choice = self.choice
-        return self.sums.expanded(choice.kernel, choice.landmarks, choice.indices, self.solution.dual_coef)
+        function = self.function
+        return self.sums.expanded(function.kernel, function.points, function.numbers, function.dual_coef)
 
     @cached_property
     def certificate(self) -> Certificate | None:
@@ -297,14 +314,9 @@ class FittedModel(_Frozen):
             raise ValueError(f"{len(self.classes.values)} classes do not have {count} functions")
 
 
-class FittedExact(_Frozen):
+class FittedExact(_Fitted):
     """All that a fit of exact kernel ridge regression knows."""
 
-    schema: Form
-    kernel: Kernel
-    points: Annotated[Any, Annotated[Rows, "(p, e)"] | Annotated[Indices, "(p)", "< e"]]  # numbers of precomputed rows
-    dual_coef: Annotated[Floats, "(p, t)"]
-    intercept: Annotated[Floats, "(t)"]
     ridge: Annotated[float, "> 0"]
     scaled_ridge: Annotated[float, "> 0"]
     path: RidgePath | None
@@ -315,10 +327,10 @@ class FittedExact(_Frozen):
     cost: Cost
     tuning: TuningResult | None = None
 
-    @cached_property
-    def cross_kernel(self) -> CrossKernel:
-        """The kernel bound to the points."""
-        return self.kernel.bind(*((None, self.points) if self.kernel.pairwise else (self.points, None)))
+    @property
+    def points(self) -> Any:
+        """The rows that have coefficients; of a precomputed kernel their numbers."""
+        return self.function.numbers if self.function.points is None else self.function.points
 
 
 class FittedFeatures(_Frozen):

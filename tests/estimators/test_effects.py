@@ -161,7 +161,7 @@ def test_later_batches_may_show_that_a_column_has_more_values():
 
 def test_several_columns_can_be_one_effect():
     model, (X, _) = _fitted(), _data()
-    cross_kernel, dual_coef, _ = model._function()
+    cross_kernel, dual_coef = model._model.function.cross_kernel, model._model.function.dual_coef
     category = Effect("colour", (0, 2), (1.0, 0.0), (0.0, 1.0))
     found = effect_values(RowPasses(ArrayRows(X)), cross_kernel, dual_coef, [category, Effect("x1", (1,))])
     before, after = X.copy(), X.copy()

@@ -77,12 +77,12 @@ def test_an_estimator_holds_its_parameters_its_columns_and_one_record(kind):
 def test_a_refit_leaves_the_earlier_record_as_it_was():
     model = _fitted(ridge="loo")
     before, predicted = model._model, model.predict(NEW)
-    coefficients = before.solution.dual_coef.copy()
+    coefficients = before.function.dual_coef.copy()
     model.partial_fit(X + 3.0, Y)
     assert model._model is not before
     assert not hasattr(model, "calibration_")
     assert before.calibration is not None
-    assert np.array_equal(before.solution.dual_coef, coefficients)
+    assert np.array_equal(before.function.dual_coef, coefficients)
     model._model = before
     assert np.array_equal(model.predict(NEW), predicted)
 

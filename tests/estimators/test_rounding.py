@@ -1,6 +1,7 @@
 """Columns far from zero: linear kernels do not mind, and where rounding spoils a fit a warning says so."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,13 +105,12 @@ def test_a_training_error_above_the_variance_is_found(n_rows):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 2))
     y = X[:, 0] + rng.normal(size=n_rows)
-    fit = NystromRidge(bandwidth=2.0, ridge=1e-3, n_landmarks=40, random_state=0).fit(X, y)._model.sums
-    passes = RowPasses(ArrayRows(X, y))
-    function = fit.factor.cross_kernel, fit.dual_coef, fit.intercept
-    assert what_rounding_spoilt(passes, fit, *function) == ""
-    spoilt = fit.factor.cross_kernel, fit.dual_coef, fit.intercept + 100.0
-    found = what_rounding_spoilt(passes, fit, *spoilt)
-    ratio = (np.mean((y - fit.factor.cross_kernel(X) @ fit.dual_coef - spoilt[2]) ** 2)) / y.var()
+    model = NystromRidge(bandwidth=2.0, ridge=1e-3, n_landmarks=40, random_state=0).fit(X, y)._model
+    passes, fit, function = RowPasses(ArrayRows(X, y)), model.sums, model.function
+    assert what_rounding_spoilt(passes, fit, function) == ""
+    spoilt = replace(function, intercept=function.intercept + 100.0)
+    found = what_rounding_spoilt(passes, fit, spoilt)
+    ratio = (np.mean((y - function.cross_kernel(X) @ function.dual_coef - spoilt.intercept) ** 2)) / y.var()
     assert f"error on its training rows is {ratio:.3g} times the variance of the targets" in found
 
 

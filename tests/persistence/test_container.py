@@ -36,7 +36,7 @@ def test_the_file_is_laid_out_as_documented(model_file, tmp_path):
     assert list(header["model"]["Contents"]["estimator"]) == ["NystromRidge"]
     form, name = place_of(header, "model.fitted.schema.n_features")
     assert form[name] == 3
-    assert arrays["model.fitted.choice.landmarks"].shape == (20, 3)
+    assert arrays["model.fitted.function.points"].shape == (20, 3)
     (tmp_path / "m").write_bytes(data)
     with safe_open(tmp_path / "m", "np") as file:
         assert list(file.metadata()) == ["ridgemark"]

@@ -107,7 +107,7 @@ def test_an_unknown_name_is_refused(name, originals, tmp_path):
 
 def test_every_name_is_required(originals, tmp_path):
     for header, arrays, _, _ in (originals[0], originals[-1]):
-        for part in ("model.fitted.schema", "model.fitted.choice.kernel", "model.estimator.ridge", "model.run"):
+        for part in ("model.fitted.schema", "model.fitted.function.kernel", "model.estimator.ridge", "model.run"):
             for name in place_of(header, part)[0]:
                 less = copy.deepcopy(header)
                 container, _ = place_of(less, part)
@@ -126,17 +126,17 @@ def test_every_name_is_required(originals, tmp_path):
         ("fitted.calibration.indices", np.full(300, -1)),
         ("fitted.calibration.weights", np.full(300, -1.0)),
         ("fitted.left_out.values.residuals", np.full((300, 1), np.inf)),
-        ("fitted.choice.landmarks", np.full((25, 3), np.nan)),
-        ("fitted.choice.landmarks", np.zeros((25, 3), np.int64)),
-        ("fitted.choice.landmarks", np.zeros((25, 3, 1))),
-        ("fitted.choice.indices", np.full(25, 300)),
-        ("fitted.choice.indices", np.full(25, -1)),
-        ("fitted.choice.indices", np.zeros(25)),
+        ("fitted.function.points", np.full((25, 3), np.nan)),
+        ("fitted.function.points", np.zeros((25, 3), np.int64)),
+        ("fitted.function.points", np.zeros((25, 3, 1))),
+        ("fitted.function.numbers", np.full(25, 300)),
+        ("fitted.function.numbers", np.full(25, -1)),
+        ("fitted.function.numbers", np.zeros(25)),
         ("fitted.left_out.landmark_rows", np.full(25, 300)),
-        ("fitted.solution.dual_coef", np.zeros((25, 2))),
-        ("fitted.solution.dual_coef", np.full((25, 1), np.inf)),
-        ("fitted.solution.dual_coef", np.full((25, 1), 1e308)),
-        ("fitted.solution.dual_coef", np.zeros((25, 1), np.float32)),
+        ("fitted.function.dual_coef", np.zeros((25, 2))),
+        ("fitted.function.dual_coef", np.full((25, 1), np.inf)),
+        ("fitted.function.dual_coef", np.full((25, 1), 1e308)),
+        ("fitted.function.dual_coef", np.zeros((25, 1), np.float32)),
         ("fitted.sums.factor.kept", np.full(25, 25)),
         ("fitted.sums.factor.kept", np.zeros(25, np.int64)),
         ("fitted.sums.factor.triangle", np.zeros((25, 24))),
@@ -164,24 +164,24 @@ def test_an_array_that_does_not_fit_is_refused(name, value, originals, tmp_path)
         ("estimator", {"Linear": {}}),
         ("fitted", []),
         ("fitted", {"RunRecord": {}}),
-        ("fitted.choice.kernel", {"_Trap": {}}),
-        ("fitted.choice.kernel", {"os.system": {"command": "true"}}),
-        ("fitted.choice.kernel", {"CrossKernel": {}}),
-        ("fitted.choice.kernel", {"Leverage": {}}),
-        ("fitted.choice.kernel", {"Gaussian": {"bandwidth": 0.0}}),
-        ("fitted.choice.kernel", {"Gaussian": {"bandwidth": float("nan")}}),
-        ("fitted.choice.kernel", {"Gaussian": {"bandwidth": "median"}}),
-        ("fitted.choice.kernel", {"Gaussian": {"bandwidth": [1.0, 2.0]}}),
-        ("fitted.choice.kernel", {"Gaussian": {}}),
-        ("fitted.choice.kernel", {"Gaussian": {"bandwidth": 1.0, "nonsense": 1}}),
-        ("fitted.choice.kernel", {"Sum": {"left": 1, "right": 2}}),
-        ("fitted.choice.kernel", {"Polynomial": {"degree": 10**400, "offset": 1.0, "bandwidth": 1.0}}),
-        ("fitted.choice.kernel", {"Polynomial": {"degree": 900, "offset": 9.0, "bandwidth": 0.1}}),
-        ("fitted.choice.kernel", {"Precomputed": {}}),
-        ("fitted.choice.kernel", {"Bernoulli": {"order": 2}}),
-        ("fitted.choice.kernel", {"Custom": {"function": None, "diagonal_function": None}}),
-        ("fitted.choice.kernel", {"given": 0}),
-        ("fitted.choice.kernel", {"pickle": "gANjYnVpbHRpbnM="}),
+        ("fitted.function.kernel", {"_Trap": {}}),
+        ("fitted.function.kernel", {"os.system": {"command": "true"}}),
+        ("fitted.function.kernel", {"CrossKernel": {}}),
+        ("fitted.function.kernel", {"Leverage": {}}),
+        ("fitted.function.kernel", {"Gaussian": {"bandwidth": 0.0}}),
+        ("fitted.function.kernel", {"Gaussian": {"bandwidth": float("nan")}}),
+        ("fitted.function.kernel", {"Gaussian": {"bandwidth": "median"}}),
+        ("fitted.function.kernel", {"Gaussian": {"bandwidth": [1.0, 2.0]}}),
+        ("fitted.function.kernel", {"Gaussian": {}}),
+        ("fitted.function.kernel", {"Gaussian": {"bandwidth": 1.0, "nonsense": 1}}),
+        ("fitted.function.kernel", {"Sum": {"left": 1, "right": 2}}),
+        ("fitted.function.kernel", {"Polynomial": {"degree": 10**400, "offset": 1.0, "bandwidth": 1.0}}),
+        ("fitted.function.kernel", {"Polynomial": {"degree": 900, "offset": 9.0, "bandwidth": 0.1}}),
+        ("fitted.function.kernel", {"Precomputed": {}}),
+        ("fitted.function.kernel", {"Bernoulli": {"order": 2}}),
+        ("fitted.function.kernel", {"Custom": {"function": None, "diagonal_function": None}}),
+        ("fitted.function.kernel", {"given": 0}),
+        ("fitted.function.kernel", {"pickle": "gANjYnVpbHRpbnM="}),
         ("fitted.schema.n_features", 4),
         ("fitted.schema.n_features", True),
         ("fitted.schema.targets.count", 2),
@@ -275,8 +275,8 @@ def test_a_number_of_columns_takes_no_memory(name, size, tmp_path):
     header, arrays = parse(MODELS[name]().save(tmp_path / "m").read_bytes())
     for entry in ("n_features", "n_encoded"):
         place_of(header, "model.fitted.schema." + entry)[0][entry] = size
-    points, _ = place_of(header, "model.fitted.points")
-    if "csr" in points["points"]:
+    points, _ = place_of(header, "model.fitted.function.points")
+    if points["points"] is not None and "csr" in points["points"]:
         points["points"]["csr"][2] = size
     (tmp_path / "m").write_bytes(forge(header, arrays))
     tracemalloc.start()
@@ -287,14 +287,14 @@ def test_a_number_of_columns_takes_no_memory(name, size, tmp_path):
 
 
 def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(originals, tmp_path):
-    name = "model.fitted.choice.landmarks.indices"
+    name = "model.fitted.function.points.indices"
     header, arrays = next((h, a) for h, a, _, _ in originals if name in a)
     _refused(header, arrays | {name: np.full_like(arrays[name], 1 << 30)}, tmp_path)
 
 
 @pytest.mark.parametrize("ends", [{-1: -1}, {-2: 2**30, -1: -(2**31)}, {3: 2**31 - 1, 4: -(2**31)}, {0: 3}, {-1: 76}])
 def test_a_sparse_matrix_with_rows_out_of_order_is_refused(ends, originals, tmp_path):
-    name = "model.fitted.choice.landmarks.indptr"
+    name = "model.fitted.function.points.indptr"
     header, arrays = next((h, a) for h, a, _, _ in originals if name in a)
     wrong = arrays[name].astype(np.int32)
     wrong[list(ends)] = list(ends.values())

@@ -212,11 +212,11 @@ def test_a_parameter_that_a_file_does_not_hold_is_refused_by_name(name, value, p
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("solution.dual_coef", np.full((20, 1), np.nan)),
-        ("solution.intercept", np.zeros(2)),
-        ("solution.dual_coef", np.full((20, 1), 1e308)),
-        ("choice.landmarks", np.zeros((20, 2))),
-        ("choice.kernel", "gaussian"),
+        ("function.dual_coef", np.full((20, 1), np.nan)),
+        ("function.intercept", np.zeros(2)),
+        ("function.dual_coef", np.full((20, 1), 1e308)),
+        ("function.points", np.zeros((20, 2))),
+        ("function.kernel", "gaussian"),
     ],
 )
 def test_a_record_changed_by_hand_is_refused(name, value, tmp_path):
@@ -260,9 +260,9 @@ def test_values_nested_too_deep_are_refused(tmp_path):
 def test_strided_arrays_are_saved_whole(tmp_path):
     model, new = fitted(ridge=1e-3)
     model._model = changed(
-        model._model, "solution.dual_coef", np.repeat(model._model.solution.dual_coef, 2, axis=0)[::2]
+        model._model, "function.dual_coef", np.repeat(model._model.function.dual_coef, 2, axis=0)[::2]
     )
-    model._model = changed(model._model, "choice.landmarks", np.asfortranarray(model.landmarks_))
+    model._model = changed(model._model, "function.points", np.asfortranarray(model.landmarks_))
     loaded = ridgemark.load(model.save(tmp_path / "m"))
     assert np.allclose(loaded.predict(new), model.predict(new), rtol=1e-12)
     assert loaded.landmarks_.flags.f_contiguous

@@ -17,9 +17,8 @@ from ridgemark.estimators.lazy import at_once
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Form, Targets
 from ridgemark.fitting import Recipe
-from ridgemark.kernels import Mixture, make_kernel
+from ridgemark.kernels import make_kernel
 from ridgemark.kernels.given import check_square
-from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import BaseRows, RowSource, is_dask, open_rows, refuse_large_integers, text_labels, without_features
 from ridgemark.rows.arrays import plain_rows
@@ -64,13 +63,6 @@ class FittedName(property):
                 obj=estimator,
             )
         return value
-
-
-def bandwidth_of(kernel):
-    """Return the kernel's bandwidth, of a mixture that of its radial parts; None for one without, or with a metric."""
-    if getattr(kernel, "metric", None) is not None or (isinstance(kernel, Mixture) and not len(kernel.radial)):
-        return None
-    return getattr(kernel, "bandwidth", None)
 
 
 def in_form(model, values):
@@ -389,18 +381,6 @@ class LandmarkEstimator(TableReader):
         passes = self._passes(source, journal=journal)
         passes.normalise_weights()
         return passes
-
-    def _values(self, source):
-        """Return the fitted function at rows of features, `f(x) = k(x) dual_coef + intercept`."""
-        cross_kernel, dual_coef, intercept = self._function()
-        return Cross(self._passes(source), cross_kernel) @ dual_coef + intercept
-
-    def _predictions(self, values, source):
-        """Return predictions in the shape and precision of the targets, or say which exceeds the range."""
-        self._warn_of_unseen(source)
-        if self._model.schema.targets.single and source.dtype == np.float32:
-            values = values.astype(np.float32)
-        return in_form(self._model, in_range(values, "the prediction", "rescale the columns or the targets"))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -31,7 +31,7 @@ def draw_rows(model: FittedModel, passes: RowPasses, everything: bool, random_st
         eligible[rows_among(model, passes)] = False
     rows = np.flatnonzero(eligible)
     # With their features, calibration rows take at most a quarter of the budget.
-    most = passes.budget // (32 * (model.choice.n_landmarks + model.schema.n_encoded))
+    most = passes.budget // (32 * (model.function.n_points + model.schema.n_encoded))
     most = max(100, min(_LARGEST_SAMPLE, most))
     sample = np.sort(make_generator(random_state).permutation(rows)[:most])
     block, groups = passes.take(sample), passes.row_groups()
@@ -64,10 +64,12 @@ def noise_before(model: FittedModel) -> NoiseLevel | None:
 
 def rows_among(model: FittedModel, passes: RowPasses) -> NDArray[np.intp] | None:
     """Return the landmarks' row numbers where these rows begin as those did that the landmarks were drawn from."""
-    landmarks, indices = model.choice.landmarks, model.choice.indices
+    landmarks, indices = model.function.points, model.function.numbers
     if indices is None or indices.max(initial=0) >= passes.source.n_rows:
         return None
-    if model.choice.kernel.pairwise:  # one row cannot be told from another by its features alone, but by its own column
+    if (
+        model.function.kernel.pairwise
+    ):  # one row cannot be told from another by its features alone, but by its own column
         assert model.expanded is not None
         rows = passes.take(indices).features
         known = model.expanded.factor.landmark_kernel
@@ -110,7 +112,7 @@ def _promise(model: FittedModel, passes: RowPasses, everything: bool) -> tuple[b
             return True, reason
         return False, "the ridge was chosen from these rows"
     assert model.sums is not None
-    left = model.sums.moments.n_rows - model.choice.n_landmarks
+    left = model.sums.moments.n_rows - model.function.n_points
     by_chance = model.choice.blind and ridge_given and not passes.distinct_rows().has_repeats
     if by_chance and left > 0 and rows_among(model, passes) is not None:
         return True, "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is among the rows"

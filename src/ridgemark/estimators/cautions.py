@@ -78,9 +78,9 @@ def warn_of_gradient(gradient):
         warn_user(msg, ConvergenceWarning)
 
 
-def warn_of_rounding(passes, fit, cross_kernel, dual_coef, intercept):
-    """Say what rounding does to the fit `f(x) = k(x) dual_coef + intercept`, where it spoils it."""
-    why = what_rounding_spoilt(passes, fit, cross_kernel, dual_coef, intercept)
+def warn_of_rounding(passes, fit, function):
+    """Say what rounding does to a fit, where it spoils it."""
+    why = what_rounding_spoilt(passes, fit, function)
     if why:
         msg = (
             f"{why}; centre the columns and divide them by their standard deviations first (StandardScaler does), "

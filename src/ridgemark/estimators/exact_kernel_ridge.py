@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
+from ridgemark.estimators.base import FittedName, check_coefficients
 from ridgemark.estimators.cautions import (
     warn_of_constant,
     warn_of_edge,
@@ -17,10 +17,11 @@ from ridgemark.estimators.cautions import (
     warn_of_scales,
 )
 from ridgemark.estimators.hints import stores_parameters
+from ridgemark.estimators.kernel_model import KernelModel
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.regression_model import Regressor
 from ridgemark.estimators.saving import save_model
-from ridgemark.fitted import FittedExact
+from ridgemark.fitted import FittedExact, Function
 from ridgemark.fitting import rows_of_fit, settle_kernel
 from ridgemark.fitting.exact import search_on_sample
 from ridgemark.fitting.fit import fit
@@ -36,7 +37,7 @@ _TOL = 1e-6  # in units of y; also the largest in standard deviations of y
 _LEAST_TOL = 1e-7  # the smallest in standard deviations of y
 
 
-class ExactKernelRidge(Regressor, LandmarkEstimator):
+class ExactKernelRidge(Regressor, KernelModel):
     """Kernel ridge regression on all rows, to a tolerance that is certified.
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over all functions f of the kernel's space, with
@@ -103,13 +104,9 @@ class ExactKernelRidge(Regressor, LandmarkEstimator):
     True
     """
 
-    kernel_ = FittedName(lambda model: model.kernel)
-    bandwidth_ = FittedName(lambda model: bandwidth_of(model.kernel))
-    metric_ = FittedName(lambda model: getattr(model.kernel, "metric", None))
-    tuning_ = FittedName(lambda model: model.tuning, optional=True)
-    X_fit_ = FittedName(lambda model: model.points)
-    dual_coef_ = FittedName(lambda model: in_form(model, model.dual_coef))
-    intercept_ = FittedName(lambda model: in_form(model, model.intercept))
+    X_fit_ = FittedName(
+        lambda model: model.function.numbers if model.function.points is None else model.function.points
+    )
     ridge_ = FittedName(lambda model: model.ridge)
     scaled_ridge_ = FittedName(lambda model: model.scaled_ridge)
     ridge_path_ = FittedName(lambda model: model.path, optional=True)
@@ -174,13 +171,9 @@ class ExactKernelRidge(Regressor, LandmarkEstimator):
         tol = _tolerance(solved.fit) if self.tol == "auto" else self.tol
         refined = refine(passes, kernel, solved.fit, tol, self.max_iter)
         ridge = float(solved.ridges[0])
-        points, dual_coef, intercept = _function(refined, kernel, landmarks)
         model = FittedExact(
             schema=form,
-            kernel=kernel,
-            points=points,
-            dual_coef=dual_coef,
-            intercept=intercept,
+            function=_function(refined, kernel, landmarks),
             ridge=ridge,
             scaled_ridge=float(solved.fit.scaled_ridge[0]) * passes.weight_unit,
             path=searched.path,
@@ -195,12 +188,8 @@ class ExactKernelRidge(Regressor, LandmarkEstimator):
         varies = solved.fit.centred.target_variance > 0
         _warn_of_distance(refined, np.broadcast_to(tol, varies.shape), varies)
         passes.cost = refined.rows.passes.cost  # the passes over merged rows count on from these
-        warn_of_rounding(passes, solved.fit, model.cross_kernel, model.dual_coef, model.intercept)
+        warn_of_rounding(passes, solved.fit, model.function)
         return replace(model, cost=passes.cost)
-
-    def _function(self):
-        """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
-        return self._model.cross_kernel, self._model.dual_coef, self._model.intercept
 
     def _recipe(self):
         auto = isinstance(self.tol, str) and self.tol == "auto"
@@ -251,14 +240,15 @@ def _tolerance(fit):
 
 
 def _function(refined, kernel, landmarks):
-    """Return the points that have coefficients, these, and the intercept."""
+    """Return the function with the points that have coefficients."""
     rows, dual_coef = refined.rows, [refined.dual_coef, refined.landmark_coef]
     check_coefficients(np.concatenate(dual_coef), refined.intercept)
     present = np.flatnonzero(rows.passes.row_counts())
     dual_coef[0] = dual_coef[0][present]
-    if kernel.pairwise:
-        points = [rows.numbers[present], landmarks.indices]
-    else:
-        points = [rows.passes.take(present).features, landmarks.points]
     used = [k for k in (0, 1) if dual_coef[k].any()] or [0]
-    return stack_rows([points[k] for k in used]), np.concatenate([dual_coef[k] for k in used]), refined.intercept
+    coefficients = np.concatenate([dual_coef[k] for k in used])
+    if kernel.pairwise:
+        numbers = [rows.numbers[present], landmarks.indices]
+        return Function(kernel, None, np.concatenate([numbers[k] for k in used]), coefficients, refined.intercept)
+    points = [rows.passes.take(present).features, landmarks.points]
+    return Function(kernel, stack_rows([points[k] for k in used]), None, coefficients, refined.intercept)

@@ -5,13 +5,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ridgemark.effects import effects_of_columns, effects_of_table, feature_importances
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
+from ridgemark.estimators.base import FittedName, check_coefficients, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.cautions import warn_of_few_rows
+from ridgemark.estimators.kernel_model import KernelModel
 from ridgemark.estimators.saving import save_model
-from ridgemark.fitted import Choice, FittedModel, RowFacts, Solution
+from ridgemark.fitted import Choice, FittedModel, Function, RowFacts, Solution
 from ridgemark.kernels import has_bandwidth
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Uniform, make_selection
@@ -21,23 +24,17 @@ from ridgemark.tuning import Tuner
 _BEYOND = ", as a fit of Dask rows beyond memory_budget does; a model saved without sums=True has none either"
 
 
-class LandmarkModel(LandmarkEstimator):
+class LandmarkModel(KernelModel):
     """What all models from landmarks have in common; its children say what the model of some rows is."""
 
     _smaller_coefficients = "rescale the targets or choose a larger ridge"  # the remedy for coefficients beyond range
-    kernel_ = FittedName(lambda model: model.choice.kernel)
-    bandwidth_ = FittedName(lambda model: bandwidth_of(model.choice.kernel))
-    metric_ = FittedName(lambda model: getattr(model.choice.kernel, "metric", None))
-    tuning_ = FittedName(lambda model: model.tuning, optional=True)
     feature_importances_ = FittedName(lambda model: model.importances, optional=True)
-    landmarks_ = FittedName(lambda model: model.choice.landmarks)
-    landmark_indices_ = FittedName(lambda model: model.choice.indices)
-    n_landmarks_ = FittedName(lambda model: model.choice.n_landmarks)
+    landmarks_ = FittedName(lambda model: model.function.points)
+    landmark_indices_ = FittedName(lambda model: model.function.numbers)
+    n_landmarks_ = FittedName(lambda model: model.function.n_points)
     landmark_count_ = FittedName(lambda model: model.choice.count)
     leverage_scores_ = FittedName(lambda model: model.choice.scores, optional=True, reason=_BEYOND)
     coherence_ = FittedName(lambda model: model.choice.scores and model.choice.scores.coherence, optional=True)
-    dual_coef_ = FittedName(lambda model: in_form(model, model.solution.dual_coef))
-    intercept_ = FittedName(lambda model: in_form(model, model.solution.intercept))
     ridge_ = FittedName(lambda model: _per_target(model, model.solution.ridge))
     scaled_ridge_ = FittedName(lambda model: _per_target(model, model.solution.scaled_ridge))
     ridge_path_ = FittedName(lambda model: model.solution.path, optional=True)
@@ -76,14 +73,11 @@ class LandmarkModel(LandmarkEstimator):
         return save_model(self, path, overwrite, sums=sums)
 
     def _choice(self, fit):
-        """Return the landmarks and how they were chosen."""
+        """Return how the landmarks were chosen."""
         warn_of_few_rows(self.n_landmarks, fit.count)
         landmarks, sums = fit.landmarks, fit.sums
         by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
         return Choice(
-            sums.factor.cross_kernel.kernel,
-            landmarks.points,
-            fit.rows.numbers_of(landmarks.indices),
             fit.count,
             None if fit.rows.are_sampled else landmarks.scores,
             sums.moments.without_products(),
@@ -91,14 +85,16 @@ class LandmarkModel(LandmarkEstimator):
             by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )
 
-    def _solution(self, solved, targets, certificate=None, tolerance=None):
-        """Return the coefficients and what chose them."""
-        fit, gradient = solved.fit, solved.gradient
-        solution = fit if gradient is None else gradient
+    def _function_with(self, function, solved):
+        """Return the function with the coefficients of a solution."""
+        solution = solved.fit if solved.gradient is None else solved.gradient
         check_coefficients(solution.dual_coef, solution.intercept, self._smaller_coefficients)
+        return replace(function, dual_coef=solution.dual_coef, intercept=solution.intercept)
+
+    def _solution(self, solved, targets, certificate=None, tolerance=None):
+        """Return the ridge, and what chose it."""
+        fit, gradient = solved.fit, solved.gradient
         return Solution(
-            dual_coef=solution.dual_coef,
-            intercept=solution.intercept,
             ridge=solved.ridges,
             scaled_ridge=fit.scaled_ridge * fit.weight_unit,
             effective_dimension=fit.effective_dimension,
@@ -112,24 +108,21 @@ class LandmarkModel(LandmarkEstimator):
 
     def _without_residuals(self, fit, form):
         """Return the model of a fit, without residuals of rows left out."""
-        choice = self._choice(fit)
-        solution = self._solution(fit.solved, form.targets, fit.certificate, fit.tolerance)
+        kernel, numbers = fit.sums.factor.cross_kernel.kernel, fit.rows.numbers_of(fit.landmarks.indices)
+        none = np.zeros((0, 0)), np.zeros(0)
+        function = self._function_with(Function(kernel, fit.landmarks.points, numbers, *none), fit.solved)
         return FittedModel(
             schema=form,
-            choice=choice,
-            solution=solution,
+            function=function,
+            choice=self._choice(fit),
+            solution=self._solution(fit.solved, form.targets, fit.certificate, fit.tolerance),
             rows=row_facts(fit),
             sums=fit.solved.fit if fit.solved.gradient is None else None,
             tuning=fit.kernel.tuning,
             importances=feature_importances(
-                fit.rows.choosing, form.table, choice.kernel, choice.landmarks, solution.dual_coef
+                fit.rows.choosing, form.table, function.kernel, function.points, function.dual_coef
             ),
         )
-
-    def _function(self):
-        """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
-        model = self._model
-        return model.choice.cross_kernel, model.solution.dual_coef, model.solution.intercept
 
     def _passes_of_fit(self, X, y, sample_weight):
         """Return passes over rows of the fit, their weights in the unit of the fit."""
@@ -145,7 +138,7 @@ class LandmarkModel(LandmarkEstimator):
             return found
         if model.solution.solver == "gradient":
             why = (
-                f"this fit of {model.choice.n_landmarks} landmarks was solved by gradients; fit with "
+                f"this fit of {model.function.n_points} landmarks was solved by gradients; fit with "
                 'solver="direct" or fewer landmarks'
             )
         else:
@@ -172,7 +165,7 @@ class LandmarkModel(LandmarkEstimator):
         else:
             names = [f"column {j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
             effects = effects_of_columns(names, model.rows.two_valued)
-        return self._passes(source), model.choice.cross_kernel, model.solution.dual_coef, effects
+        return self._passes(source), model.function.cross_kernel, model.function.dual_coef, effects
 
 
 def row_facts(fit):

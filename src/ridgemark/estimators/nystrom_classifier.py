@@ -233,7 +233,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """
         sums = self._sums("diagnose")
         passes, loss = self._passes_of_fit(X, y, sample_weight), class_loss(len(self.classes_))
-        return diagnose_classes(passes, sums, loss, self.classes_, self._model.choice.indices)
+        return diagnose_classes(passes, sums, loss, self.classes_, self._model.function.numbers)
 
     @lazy_on_dask
     def effects(self, X: Any) -> NDArray[Any]:
@@ -301,7 +301,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             fitted, self._form(passes.source, Targets(passes.source.n_targets, False, False))
         )
         scores = scores_of(loss, left_out.predictors, left_out.rows, classes.weights, False)
-        warn_of_scales(model.choice.kernel, passes)
+        warn_of_scales(model.function.kernel, passes)
         warn_of_edge(solved.path)
         if not solved.converged:
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"

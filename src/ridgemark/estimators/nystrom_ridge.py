@@ -226,12 +226,11 @@ class NystromRidge(Regressor, RegressionModel):
         model = self._with_residuals(model, fitted, random_state)
         if solved.gradient is not None:
             warn_of_gradient(solved.gradient)
-        warn_of_scales(model.choice.kernel, passes)
+        warn_of_scales(model.function.kernel, passes)
         warn_of_constant(solved.fit, passes.source.target_names)
         if not may_grow and (solved.fit.centred.target_variance > 0).any():
             warn_of_edge(solved.path)
-        function = model.choice.cross_kernel, model.solution.dual_coef, model.solution.intercept
-        warn_of_rounding(choosing, solved.fit, *function)
+        warn_of_rounding(choosing, solved.fit, model.function)
         return replace(model, cost=passes.cost)
 
     def _with_residuals(self, model, fitted, random_state):
@@ -255,7 +254,7 @@ class NystromRidge(Regressor, RegressionModel):
             return self._model_of(recipe, self._training_passes(source), form, self.random_state, may_grow=True)
         self._check_more_rows(known)
         source, _ = self._open(X, y, sample_weight, reset=False)
-        passes, sums, choice = self._passes(source, known.sums.weight_unit), known.sums, known.choice  # of one unit
+        passes, sums = self._passes(source, known.sums.weight_unit), known.sums  # sums add in one unit of weights
         rows = replace(
             known.rows,
             hashes=merge_smallest(known.rows.hashes, passes.distinct_rows().smallest),
@@ -264,28 +263,30 @@ class NystromRidge(Regressor, RegressionModel):
         )
         total = Sums(sums.factor, _sums_with(known, passes, recipe), sums.fit_intercept, sums.target_origin)
         solved = solve_squares(passes, total, recipe, rows.sample, n_distinct=count_distinct(rows.hashes))
-        solution = self._solution(solved, known.schema.targets)
-        seen = _rows_seen(rows.sample, choice, passes)
-        importances = feature_importances(seen, known.schema.table, choice.kernel, choice.landmarks, solution.dual_coef)
+        function = self._function_with(known.function, solved)
+        seen = _rows_seen(rows.sample, function.points, passes)
         model = FittedModel(
             schema=known.schema,
-            choice=choice,
-            solution=solution,
+            function=function,
+            choice=known.choice,
+            solution=self._solution(solved, known.schema.targets),
             rows=rows,
             cost=known.cost,
             sums=solved.fit,
             tuning=known.tuning,
-            importances=importances,
+            importances=feature_importances(
+                seen, known.schema.table, function.kernel, function.points, function.dual_coef
+            ),
             noise=noise_before(known),
         )
-        warn_of_rounding(passes, solved.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+        warn_of_rounding(passes, solved.fit, function)
         self._warn_of_unseen(source)
         return replace(model, cost=known.cost + passes.cost)
 
     def _check_more_rows(self, known):
         """Refuse to add rows where their sums would not be those of the fit."""
         sums = self._sums("partial_fit")
-        if known.choice.kernel.pairwise:
+        if known.function.kernel.pairwise:
             raise DataError(
                 "further rows of a precomputed kernel do not hold their own k(x, x), which partial_fit needs; use fit"
             )
@@ -302,12 +303,12 @@ def _sample(known, passes, recipe):
     return known.rows.sample + keep_rows(passes) if searched and known.rows.sample is not None else None
 
 
-def _rows_seen(sample, choice, passes):
+def _rows_seen(sample, landmarks, passes):
     """Return rows of all batches: those kept, or else the landmarks beside the rows of the last batch."""
     if sample is not None:
         return sample.passes(passes.memory_budget)
     last = passes.take(passes.distinct_rows().indices[:KEPT_HASHES]).features
-    return RowPasses(ArrayRows(stack_rows([choice.landmarks, last])), passes.memory_budget)
+    return RowPasses(ArrayRows(stack_rows([landmarks, last])), passes.memory_budget)
 
 
 def _sums_with(known, passes, recipe):

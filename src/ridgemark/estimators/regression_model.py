@@ -252,7 +252,7 @@ class RegressionModel(LandmarkModel):
                 "these are not the rows the model was fitted on, nor those added after its landmarks were chosen; "
                 "leave-one-out residuals need the rows and targets of the fit, with their weights"
             )
-        pairwise = model.choice.kernel.pairwise
+        pairwise = model.function.kernel.pairwise
         if pairwise and rows_among(model, passes) is None:
             raise DataError(
                 "rows of a precomputed kernel must come in the order of the fit, where they hold their own k(x, x)"

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ridgemark.backends import Floats
+from ridgemark.fitted import Function
 from ridgemark.kernels import CrossKernel
 from ridgemark.linalg import EPS
 from ridgemark.losses import Moments
@@ -18,10 +19,8 @@ _SENSITIVE = 5e-3  # standard deviations of a target: largest change of predicti
 _MORE = 1.05  # by which factor the training error must exceed that of a constant; iterations stop within a hundredth
 
 
-def what_rounding_spoilt(
-    passes: RowPasses, fit: LandmarkFit, cross_kernel: CrossKernel, dual_coef: Floats, intercept: Floats
-) -> str:
-    """Say what rounding does to the fit `f(x) = k(x) dual_coef + intercept`; nothing where it does not.
+def what_rounding_spoilt(passes: RowPasses, fit: LandmarkFit, function: Function) -> str:
+    """Say what rounding does to the fit f; nothing where it does not spoil it.
 
     Exact ridge regression is never farther from its targets than the best constant, or than zero without an intercept:
     `sum_i w_i (y_i - f(x_i))^2 <= sum_i w_i (y_i - mean)^2`, also where the left sum is over some of the rows only. A
@@ -31,6 +30,7 @@ def what_rounding_spoilt(
     variance = fit.centred.target_variance
     if not (variance > 0).any():
         return ""
+    cross_kernel, dual_coef, intercept = function.cross_kernel, function.dual_coef, function.intercept
     mean = fit.target_origin + fit.centred.target_mean
 
     def squares(rows: RowPasses) -> tuple[Floats, Floats, Floats]:

@@ -140,14 +140,14 @@ def _restored(decoder: Decoder, node: Any) -> tuple[Any, RunRecord | None]:
 
 def _bound(fitted: FittedModel) -> FittedModel:
     """Return the record of a landmark model, its sums with the kernel bound to the landmarks again."""
-    choice, fit = fitted.choice, fitted.sums
+    function, fit = fitted.function, fitted.sums
     if not isinstance(fit, LandmarkFit):
         return fitted
     if fit.moments.gram.shape != fit.factor.triangle.shape:
         raise refusal("model.fitted.sums.moments.gram", "must have a row and a column for each landmark kept")
-    kept, indices = fit.factor.kept, choice.indices
-    kept_kernel = choice.kernel.bind(choice.landmarks[kept], None if indices is None else indices[kept])
-    factor = replace(fit.factor, cross_kernel=choice.cross_kernel, kept_kernel=kept_kernel)
+    kept, numbers = fit.factor.kept, function.numbers
+    kept_kernel = function.kernel.bind(function.points[kept], None if numbers is None else numbers[kept])
+    factor = replace(fit.factor, cross_kernel=function.cross_kernel, kept_kernel=kept_kernel)
     return replace(fitted, sums=replace(fit, factor=factor))
 
 
@@ -157,20 +157,17 @@ def _try_to_predict(model: Any) -> None:
     Besides a few predictions, the sum of all terms at their largest must be finite, whatever their signs:
     `|k(x, z_j)| <= sqrt(k(x, x) k(z_j, z_j))`.
     """
-    if hasattr(model, "landmarks_"):
-        points, indices = model.landmarks_, model.landmark_indices_
-    else:
-        points, indices = model.X_fit_, None
-    by_number = points.ndim == 1  # rows of a precomputed kernel
-    squares = np.ones(1) if by_number else model.kernel_.diagonal(points, indices).astype(np.float64)
-    size, (cross_kernel, dual_coef, intercept) = np.sqrt(np.abs(squares))[:, None], model._function()
+    function = model._model.function
+    points, dual_coef, intercept = function.points, function.dual_coef, function.intercept
+    squares = np.ones(1) if points is None else function.kernel.diagonal(points, function.numbers).astype(np.float64)
+    size = np.sqrt(np.abs(squares))[:, None]
     largest = float((size.max() * (size * np.abs(dual_coef)).sum(axis=0) + np.abs(intercept)).max())
     if not largest < np.finfo(np.float32 if model._model.schema.targets.single else np.float64).max:
         raise refusal("model.fitted", "gives predictions beyond the floating-point range")
     block_rows_for(model.memory_budget, 8 * len(dual_coef), 1)  # refuses a budget that is too small
-    if not by_number:
+    if points is not None:
         tried = points[np.unique(np.linspace(0, count_rows(points) - 1, _TRIED).astype(np.intp))]
-        if not np.isfinite(cross_kernel(tried.astype(np.float64)) @ dual_coef + intercept).all():
+        if not np.isfinite(function.cross_kernel(tried.astype(np.float64)) @ dual_coef + intercept).all():
             raise refusal("model.fitted", "gives predictions that are not finite")
 
 
