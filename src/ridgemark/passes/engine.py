@@ -274,7 +274,8 @@ class TaskRunner:
             if self.progress is not None:
                 self.progress(task.what, done, n_rows)
             yield block, result, here
-        self.cost += Cost(1, self._entries(task) * n_rows, clock.seconds, clock.waited)
+        entries = task.kernel_entries * n_rows if held is None else 0
+        self.cost += Cost(1, entries, clock.seconds, clock.waited)
 
     def _held_for(self, task: Task) -> Floats | None:
         """Return the features held of all rows, where the task computes these."""
