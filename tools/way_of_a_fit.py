@@ -5,10 +5,12 @@ process with one thread, so that what is made once and what depends on the machi
 
     python tools/way_of_a_fit.py            # the table
     python tools/way_of_a_fit.py --names    # the functions of each file
+    python tools/way_of_a_fit.py --write    # the table into CONTRIBUTING.md
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -20,11 +22,21 @@ from typing import Any
 Entered = dict[str, dict[str, None]]  # functions by file, in the order in which they are entered
 
 
+PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+HEADING = "| room | functions of a fit | files | functions of a prediction | files |"
+
+
+def shown() -> str:
+    """Return the table that CONTRIBUTING.md has."""
+    page = PAGE.read_text(encoding="utf-8")
+    return page[page.index(HEADING) :].partition("\n\n")[0]
+
+
 def table() -> str:
     """Return functions and files by room, as Markdown."""
     ways = _ways()
     rooms = sorted({_room(file) for way in ways.values() for file in way})
-    lines = ["| room | functions of a fit | files | functions of a prediction | files |", "|---|---|---|---|---|"]
+    lines = [HEADING, "|---|---|---|---|---|"]
     for room in rooms:
         lines.append(f"| {room} | {' | '.join(_cells(way, room) for way in ways.values())} |")
     lines.append(f"| all | {' | '.join(_cells(way) for way in ways.values())} |")
@@ -42,8 +54,6 @@ def _room(file: str) -> str:
 
 def _ways() -> dict[str, Entered]:
     """Return what each method enters, traced in a process of one thread."""
-    import json
-
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, __file__, "--trace"], env=environment, check=True, capture_output=True)
     ways: dict[str, Entered] = json.loads(done.stdout)
@@ -83,9 +93,9 @@ def _entered(call: Callable[[], Any]) -> Entered:
 
 def main() -> None:
     if "--trace" in sys.argv:
-        import json
-
         print(json.dumps(_traced()))
+    elif "--write" in sys.argv:
+        PAGE.write_text(PAGE.read_text(encoding="utf-8").replace(shown(), table()), encoding="utf-8")
     elif "--names" in sys.argv:
         for way, files in _ways().items():
             print(way, *(f"  {file}: {', '.join(names)}" for file, names in files.items()), sep="\n")
