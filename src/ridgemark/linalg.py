@@ -217,9 +217,8 @@ def raised_cholesky(matrix: Array, ridge: float) -> Array:
         if factor is not None:
             return factor
         ridge *= 10.0
-        check_range(
-            copy_with_ridge(matrix, ridge)
-        )  # the loop ends: A + s I is definite for s = p times the largest of A
+        # The loop ends: A + s I is definite if s is p times the largest entry of A, and an infinite s is refused.
+        check_range(copy_with_ridge(matrix, ridge))
 
 
 def inverse_triangle_(triangle: Array) -> Array:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
+from sklearn.utils import check_array, gen_batches
 
-from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
+from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.kernels.gradient import Gradient
 from ridgemark.linalg import check_range
@@ -184,6 +185,12 @@ def same_for_all(value: float, rows: Any) -> Array:
 def unit_roundoff(dtype: Any) -> float:
     """Return u, the largest relative rounding error of one operation in this precision."""
     return float(np.finfo(dtype if np.dtype(dtype).kind == "f" else np.float64).eps) / 2.0
+
+
+def row_tiles(values: Array, backend: Backend, entries: int = 2**16) -> Iterator[Any]:
+    """Return slices of rows whose values stay in the processor's cache; one of all rows on a device."""
+    step = max(1, entries // max(1, values.shape[1])) if backend is NUMPY else max(1, values.shape[0])
+    return gen_batches(values.shape[0], step)
 
 
 def squared_norms(rows: Any, backend: Backend) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.backends import NUMPY, Array, Backend, Floats
-from ridgemark.kernels.base import bandwidths, most_terms, squared_norms, unit_roundoff
+from ridgemark.kernels.base import bandwidths, most_terms, row_tiles, squared_norms, unit_roundoff
 from ridgemark.kernels.projection import Projection
 from ridgemark.rows import dense
 
@@ -26,7 +26,6 @@ from ridgemark.rows import dense
 FEW_FEATURES, FEW_IF_SINGULAR = 2, 4
 # Squared distance beyond which a kernel is zero for all purposes, so that its rounding error does not matter.
 FAR = 1e4
-_TILE_ENTRIES = 2**16  # distances that stay in the processor's cache until they are multiplied by the factor
 # Largest `machine eps |x|^2` of a row, in shortest lengths, for which the faster forms are used, by precision.
 _TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
 # A pair is near if its squared distance is below this fraction of the row's squared length.
@@ -214,14 +213,11 @@ def _multiplied_differences(
     left: Array, right: Array, weights: Array | None, factor: float, power: int, backend: Backend, out: Array | None
 ) -> Array:
     """Return `factor sum_j weight_j |x_j - z_j|^power`, on the host in tiles that stay in the cache."""
-    n_left, n_right = left.shape[0], right.shape[0]
-    block = backend.empty((n_left, n_right), like=left) if out is None else out
-    step = max(1, _TILE_ENTRIES // max(1, n_right)) if backend is NUMPY else max(1, n_left)
-    for first in range(0, n_left, step):
-        last = min(first + step, n_left)
-        tile = block[first:last, :]
-        backend.differences(left[first:last, :], right, power, weights, out=tile)
-        tile *= factor
+    block = backend.empty((left.shape[0], right.shape[0]), like=left) if out is None else out
+    for tile in row_tiles(block, backend):
+        distances = block[tile, :]
+        backend.differences(left[tile, :], right, power, weights, out=distances)
+        distances *= factor
     return block
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import gen_batches
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices
+from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.errors import ParameterError
-from ridgemark.kernels.base import Kernel, count_rows, positive, unit_roundoff
+from ridgemark.kernels.base import Kernel, positive, row_tiles, unit_roundoff
 from ridgemark.kernels.columns import ColumnMap
 from ridgemark.kernels.distances import DistanceForm, PreparedLandmarks, distances, rounding_of_values
 from ridgemark.kernels.gradient import Gradient
@@ -141,7 +140,7 @@ class Mixture(Kernel):
         parts = self._other_parts
         mapped = self.mapped(origin[None])[0]
         others = [part.centred(mapped) for _, part in parts]
-        return self._with(others=others) if others != list(self.others) else self
+        return self.changed(others=others) if others != list(self.others) else self
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return the sum of the parts' derivatives, by the chain rule times the slopes of the columns' map."""
@@ -165,7 +164,8 @@ class Mixture(Kernel):
                 parameters |= {"bandwidth": 1.0, "metric": np.asarray(self.metric, dtype=np.float64) / length}
             yield weight, type(part)(**parameters)
 
-    def _with(self, **changes: Any) -> Mixture:
+    def changed(self, **changes: Any) -> Mixture:
+        """Return the mixture with other parameters."""
         return Mixture(**(self.get_params(deep=False) | changes))
 
     @property
@@ -193,8 +193,7 @@ class Mixture(Kernel):
         return MixtureLandmarks(radial, [part._prepare(landmarks, None, backend) for part in self.others])
 
     def _block(self, rows: Any, prepared: MixtureLandmarks, out: Array | None, backend: Backend) -> Array:
-        rows, parts, n_rows = self.mapped(rows), self.parts(), count_rows(rows)
-        n_radial = len(self.radial)
+        rows, parts, n_radial = self.mapped(rows), self.parts(), len(self.radial)
         if prepared.radial is None:
             weight, first = parts[0]
             block = first._block(rows, prepared.others[0], out, backend)
@@ -203,8 +202,7 @@ class Mixture(Kernel):
         else:
             block = distances(rows, prepared.radial, out, backend)
             others = list(zip(parts[n_radial:], prepared.others, strict=True))
-        step = max(1, _TILE_ENTRIES // max(1, block.shape[1])) if backend is NUMPY else max(1, n_rows)
-        for tile in gen_batches(n_rows, step):
+        for tile in row_tiles(block, backend, _TILE_ENTRIES):
             values = block[tile, :]
             if prepared.radial is not None:
                 values[...] = sum_of_profiles(parts[:n_radial], values, backend)

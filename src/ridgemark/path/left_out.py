@@ -42,7 +42,7 @@ class LeaveOneOut:
     size_sums: Annotated[Floats, "(_, t)"]
 
 
-def leave_one_out(passes: RowPasses, fit: LandmarkFit, groups: RowGroups | None = None) -> LeaveOneOut:
+def leave_one_out(passes: RowPasses, fit: LandmarkFit) -> LeaveOneOut:
     """Return residuals and potentials in one pass, for every target at its own ridge.
 
     A group g of rows with equal features is left out with all its weight W_g. With
@@ -50,7 +50,7 @@ def leave_one_out(passes: RowPasses, fit: LandmarkFit, groups: RowGroups | None 
     no centring), `h_g = W_g t_g`, and ybar_g its weighted mean target, the rows with other features predict
     `f - h_g/(1 - h_g) (ybar_g - f)`: as a refit does.
     """
-    return left_out_at(passes, fit.factor, fit.centred, fit.inverse, fit.scaled_ridge, fit.target_origin, groups)
+    return left_out_at(passes, fit.factor, fit.centred, fit.inverse, fit.scaled_ridge, fit.target_origin)
 
 
 def left_out_at(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
+from ridgemark.backends import Array, Floats, backend_of
 from ridgemark.kernels import Laplacian, Linear, Mixture
+from ridgemark.kernels.base import row_tiles
 from ridgemark.kernels.mixture import profiles
 from ridgemark.tuning.coordinates import Slopes
-
-_TILE_ENTRIES = 2**16  # pairs whose values and derivatives stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +57,7 @@ class Pairs:
         if n_radial:
             squares = space.array("squares", shape, rows)
             rounding = _write_squares(*_projected(kernel, rows, landmarks), squares)
-        for tile in tiles(values, backend):
+        for tile in row_tiles(values, backend):
             if squares is not None:
                 for own, profile in zip(parts, profiles(kernel.radial, squares[tile], backend), strict=False):
                     own[tile] = profile
@@ -91,7 +88,7 @@ class Pairs:
         """
         radial = self.kernel.parts()[: len(self.kernel.radial)]
         lengths, backend = np.zeros(len(radial)), backend_of(by_values)
-        for tile in tiles(by_values, backend):
+        for tile in row_tiles(by_values, backend):
             squares, derivatives, total = self.squares[tile], by_values[tile], 0.0
             weighted = derivatives * squares
             for m, ((weight, part), own) in enumerate(zip(radial, self.parts, strict=False)):
@@ -115,12 +112,6 @@ class Pairs:
         return backend.to_host(own - mixed - mixed.T)
 
 
-def tiles(values: Array, backend: Backend) -> Iterator[Any]:
-    """Return slices of rows whose values stay in the processor's cache; one of all rows on a device."""
-    step = max(1, _TILE_ENTRIES // max(1, values.shape[1])) if backend is NUMPY else max(1, values.shape[0])
-    return gen_batches(values.shape[0], step)
-
-
 def absolute_sums(weights: Array, rows: Array, landmarks: Array) -> Array:
     """Return `sum_im A_im |x_ij - z_mj|` for every column j.
 
@@ -137,7 +128,7 @@ def absolute_sums(weights: Array, rows: Array, landmarks: Array) -> Array:
     sums[two] = u.T @ weights.sum(axis=1) + v.T @ weights.sum(axis=0) - 2.0 * (u * (weights @ v)).sum(axis=0) / width
     others = [int(j) for j in xp.nonzero(~two)[0]]
     columns = landmarks.T[others, :] if others else landmarks.T[:0]
-    for tile in tiles(weights, backend) if others else ():
+    for tile in row_tiles(weights, backend) if others else ():
         tile_weights, tile_rows = weights[tile], rows[tile]
         distances = backend.empty(tile_weights.shape, like=tile_weights)
         for j, column in zip(others, columns, strict=True):
@@ -175,7 +166,7 @@ def _write_squares(left: Array, right: Array, out: Array) -> float:
     """
     left_norms, right_norms, backend = (left**2).sum(axis=1), (right**2).sum(axis=1), backend_of(out)
     backend.matmul(-2.0 * left, right.T, out=out)
-    for tile in tiles(out, backend):
+    for tile in row_tiles(out, backend):
         squares = out[tile]
         squares += left_norms[tile, None]
         squares += right_norms

@@ -99,10 +99,6 @@ class Search:
         many = len(smaller.tuning.weights) >= SINGLE_FROM
         return smaller.in_single_precision() if many and self.ridges[-1] >= _LEAST_IN_SINGLE else smaller
 
-    def on_more(self, larger: Sample) -> Search:
-        """Return the search with more rows and landmarks."""
-        return replace(self, tuning=larger)
-
     @property
     def is_single(self) -> bool:
         """Whether the rows are in single precision."""
@@ -112,8 +108,8 @@ class Search:
         """Return the search in single precision, which takes half the time."""
         return replace(self, tuning=self.tuning.in_single_precision(), judging=self.judging.in_single_precision())
 
-    def start(self, mixture: Mixture) -> tuple[Mixture, float]:
-        """Return the mixture with the one length of the smallest leave-one-out error for all columns, and its ridge."""
+    def start(self, mixture: Mixture) -> tuple[Mixture, float, float]:
+        """Return the mixture with the best length for all columns, its leave-one-out error, and its ridge."""
         rows = self.tuning.first(_GRID_ROWS, _GRID_LANDMARKS)
         medians = {power: median_distance(self.tuning.features, power) for power in (1, 2)}
         starts = [_with_length(mixture, factor, medians, rows.features.shape[1]) for factor in FACTORS]
@@ -126,11 +122,7 @@ class Search:
         enough = (1.0 + _AS_GOOD) * min(error for error, _ in results)
         as_good = [k for k, (error, _) in enumerate(results) if error <= enough]
         best = min(as_good, key=lambda k: abs(np.log(FACTORS[k])))
-        return starts[best], results[best][1]
-
-    def error_of(self, mixture: Mixture) -> float:
-        """Return the smallest leave-one-out error of a mixture."""
-        return self._best_ridge(mixture, self.tuning.first(_GRID_ROWS, _GRID_LANDMARKS))[0]
+        return starts[best], *results[best]
 
     def descend(self, starts: Sequence[tuple[str, str, Mixture, float]]) -> list[DescentResult]:
         """Descend from some starts, each a level, a name, a mixture and a ridge; drop those that fail at once."""
@@ -176,8 +168,7 @@ class Search:
             values, vectors = np.linalg.eigh(outer)
             root = (vectors * np.sqrt(np.maximum(values, _LEAST_EIGENVALUE * values.max()))) @ vectors.T
             before, after = (median_distance(self.tuning.features @ matrix) for matrix in (matrix_of(mixture), root))
-            parameters = mixture.get_params(deep=False) | {"bandwidth": 1.0}
-            tried = [Mixture(**(parameters | {"metric": root * (before / after) * scale})) for scale in _SCALES]
+            tried = [mixture.changed(bandwidth=1.0, metric=root * (before / after) * scale) for scale in _SCALES]
             errors = [self._best_ridge(trial, self.tuning.first(_GRID_ROWS, _GRID_LANDMARKS)) for trial in tried]
             position = int(np.argmin([error for error, _ in errors]))
             mixture, (error, ridge) = tried[position], errors[position]
@@ -285,7 +276,7 @@ def _with_length(mixture: Mixture, factor: float, medians: dict[int, float], n_f
         for part in mixture.others
     ]
     wide = np.full(n_features, factor * medians[2])
-    return Mixture(**(mixture.get_params(deep=False) | {"others": others, "bandwidth": wide}))
+    return mixture.changed(others=others, bandwidth=wide)
 
 
 def shorter(mixture: Mixture, factor: float) -> Mixture:
@@ -295,10 +286,8 @@ def shorter(mixture: Mixture, factor: float) -> Mixture:
         for part in mixture.others
     ]
     if mixture.metric is None:
-        changes: dict[str, Any] = {"bandwidth": np.asarray(mixture.bandwidth) * factor}
-    else:
-        changes = {"metric": np.asarray(mixture.metric) / factor}
-    return Mixture(**(mixture.get_params(deep=False) | {"others": others} | changes))
+        return mixture.changed(others=others, bandwidth=np.asarray(mixture.bandwidth) * factor)
+    return mixture.changed(others=others, metric=np.asarray(mixture.metric) / factor)
 
 
 def _with_all_columns(mixture: Mixture) -> Mixture:
@@ -309,7 +298,7 @@ def _with_all_columns(mixture: Mixture) -> Mixture:
     """
     squares = np.asarray(mixture.bandwidth) ** -2.0
     wide = ((squares + squares.mean()) / 2.0) ** -0.5
-    return Mixture(**(mixture.get_params(deep=False) | {"bandwidth": wide}))
+    return mixture.changed(bandwidth=wide)
 
 
 def without(mixture: Mixture, number: int) -> Mixture:

@@ -1,7 +1,7 @@
 """The tuner: parts, levels and descents, and the kernel they end with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -224,7 +224,7 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
     Descent for a matrix starts from the bandwidths per feature, and from outer products of gradients.
     """
     on_few = search.on_few()
-    start, ridge = on_few.start(mixture)
+    start, _, ridge = on_few.start(mixture)
     simple = [level for level in ("shared", "per_feature") if level in levels]
     if tuple(levels) != ("shared",):
         if len(search.tuning.weights) > _FEW_FOR_SHARED and "shared" in simple:
@@ -264,7 +264,7 @@ def _on_more_rows(
     judged by the errors expected with the landmarks of the fit. Double precision is for errors so small that single
     precision would hide what is left.
     """
-    start, on_few, more = best.candidate.kernel, search.on_few(), search.on_more(larger)
+    start, on_few, more = best.candidate.kernel, search.on_few(), replace(search, tuning=larger)
     is_small = best.candidate.judged_error < _SMALL_ERROR
     if on_few.is_single and not is_small:
         search, more = search.in_single_precision(), more.in_single_precision()
@@ -297,13 +297,10 @@ def _on_more_rows(
 
 def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
     """Return the best part alone with one length for all columns, for rows that are too wide for a descent."""
-    tried = []
     radial = [part for part in parts if isinstance(part, RadialKernel)]
     others: list[Any] = [part for part in parts if isinstance(part, Laplacian)]
-    for part in radial or others:
-        mixture, ridge = search.start(_start([part], rows))
-        tried.append((search.error_of(mixture), mixture, ridge))
-    _, mixture, ridge = min(tried, key=lambda option: option[0])
+    tried = [search.start(_start([part], rows)) for part in radial or others]
+    mixture, _, ridge = min(tried, key=lambda result: result[1])
     return _Tuned(mixture, ridge, "shared", "", [], dropped=())
 
 
