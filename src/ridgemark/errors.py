@@ -82,7 +82,7 @@ class LandmarkCountWarning(RidgemarkWarning):
 
 
 class ColumnScaleWarning(RidgemarkWarning):
-    """One bandwidth serves columns of very different scales."""
+    """One bandwidth is used for columns of very different scales."""
 
 
 class ColumnWarning(RidgemarkWarning):

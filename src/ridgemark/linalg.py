@@ -310,9 +310,9 @@ def _check_semidefinite(original: Array, rest: Indices, diagonal: Array, explain
     """Refuse an indefinite matrix: a column whose remaining diagonal is zero has remaining off-diagonal entries."""
     entries = original[np.maximum.outer(rest, rest), np.minimum.outer(rest, rest)]
     np.fill_diagonal(entries, diagonal[rest])
-    left = float(abs(entries - explained.T @ explained).max(initial=0.0))
-    if left > _INDEFINITE:
+    remaining = float(abs(entries - explained.T @ explained).max(initial=0.0))
+    if remaining > _INDEFINITE:
         raise DataError(
-            f"the kernel is not positive semidefinite: where nothing of the diagonal remains, an entry of {left:.3g} "
-            "relative to the diagonal remains; choose a positive semidefinite kernel"
+            f"the kernel is not positive semidefinite: where nothing of the diagonal remains, an entry of "
+            f"{remaining:.3g} relative to the diagonal remains; choose a positive semidefinite kernel"
         )

@@ -34,6 +34,7 @@ BANNED = {  # a pattern, and what to write in its place
     r"\bcosts? nothing\b|\bpromises? nothing\b": "takes no time; gives no guarantee",
     r"(?:refused?|refuses|error|said|says) in words": "an error message",
     r"\bthe paper's lambda\b": "the definition of ridge",
+    r"\btold of\b|\bof now\b|\b(?:and|or) some more\b|\bruns? away\b": "called at; present; a number; grows",
     r"up to 1 times": "a number only where it says something",
 }
 PAPER = ("theory.md", "reproduce.md", "/paper/")  # here lambda is the paper's

@@ -130,7 +130,7 @@ def variance_share(residuals: Floats, sigma: Floats, deviation: Floats, weights:
     """Return the share a of the function's variance with which the residuals are likeliest, for each target.
 
     It minimises the sum of `log tau^2 + r^2/tau^2`, `tau^2 = sigma^2 + a sd^2`, over a of at most 1. Where rows repeat,
-    lambda is chosen for means of equal rows and says little of noise, so that the variance may be far too large.
+    lambda is chosen for means of equal rows, which hide most of the noise, and the variance may be far too large.
     """
     sigma = np.maximum(sigma, np.finfo(np.float64).tiny)  # squares in units of sigma^2 do not underflow
     with np.errstate(over="ignore"):

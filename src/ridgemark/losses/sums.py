@@ -23,7 +23,7 @@ _SAME = 1e-6
 class Moments(Summed):
     """Weighted sums over rows, from which every ridge's solution follows; moments of disjoint rows add.
 
-    Targets are measured from `target_origin`, a constant near their mean, so that large offsets cost no digits.
+    Targets are measured from `target_origin`, a constant near their mean, so that large offsets lose no digits.
     """
 
     n_rows: Annotated[int, "> 0"]  # of positive weight

@@ -17,7 +17,7 @@ from ridgemark.solvers.curvature import System
 
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
 # Decrease of the sum of the losses that does not count, in units of the least weight of a row. Where nearly all rows
-# are predicted for sure, the few that are not decide, and every smaller ridge seems better.
+# are predicted with near certainty, the few others decide, and every smaller ridge seems better.
 _LEAST_GAIN = 0.25
 _NEARBY = 10.5  # largest ratio of two ridges at which the system of one is a good preconditioner for the other
 _LEAST_KEPT = 1e-8  # the share of other rows in a prediction is raised to this, where rounding makes it smaller

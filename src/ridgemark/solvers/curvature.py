@@ -1,7 +1,7 @@
 """The linear systems of Newton steps.
 
 For one target there is one system. For several there is one of all targets jointly, where that is small, and otherwise
-one of each target alone, which serves conjugate gradients as preconditioner.
+one of each target alone, which is a preconditioner for conjugate gradients.
 """
 
 from __future__ import annotations

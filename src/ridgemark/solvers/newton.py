@@ -1,4 +1,4 @@
-"""Newton's method for a smooth loss on the features: damped, warm from one ridge to the next."""
+"""Newton's method for a smooth loss on the features: damped, and begun with the solution at another ridge."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NewtonFit:
     def extrapolated(self, scaled_ridge: float) -> RidgeSolution:
         """Return the solution at another ridge r to first order, `x - (r - s) H_r^-1 (c, 0)` with H_r the system at r.
 
-        As `H x + gradient of the rest` is zero at x, this is the Newton step there for the curvature of the system.
+        The gradient of the objective at s is zero at x, so this is a Newton step of the objective at r.
         """
         system = self.system.with_ridge(scaled_ridge)
         c = self.solution.coefficients

@@ -62,7 +62,7 @@ class Gain:
         """Return whether more than this share is saved, and not by chance; without the latter pure noise is tuned.
 
         Either the mean gain exceeds two standard errors, or the share of rows predicted better exceeds a half by three
-        standard errors: where few rows have most of the error, the mean gain says little.
+        standard errors: where few rows have most of the error, the mean gain is not reliable.
         """
         signs = (2.0 * self.better - 1.0) * np.sqrt(self.n_rows)
         return self.share > share and (self.standard_errors > _MEAN_ERRORS or bool(signs > _SIGN_ERRORS))

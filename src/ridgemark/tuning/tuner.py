@@ -33,7 +33,7 @@ _WORTH_MORE = 1.25  # a further descent takes at least this many times the few r
 _SMALL_ERROR = 0.05  # of the targets' deviation
 _NO_CONTEST = 0.05  # a Laplacian that saves this share with few rows is kept without a comparison
 _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
-_FEW_FOR_SHARED = 1000  # tuning rows beyond which one bandwidth per feature is always worth its numbers
+_FEW_FOR_SHARED = 1000  # with more tuning rows, no descent is made for one bandwidth of all columns
 _LEAST_GAIN = {"shared": 0.0, "per_feature": 0.002, "metric": 0.005}  # share of the error that a level must save
 
 
