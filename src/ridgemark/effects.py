@@ -215,8 +215,7 @@ class EffectsSummary:
     average, standard_error, t_value : arrays of shape (effects, n_targets)
         The average over the rows, corrected for the bias of the ridge, its standard error, and their ratio. The error
         counts the noise of the targets, which may differ from row to row where the fit has calibration rows, and the
-        choice of the rows. A fit of classes has the average alone, of what the
-        columns do to the log-odds, without correction.
+        choice of the rows. A fit of classes has the average alone: that of the effects on the log-odds, not corrected.
     quartiles : array of shape (3, effects, n_targets)
         Of the effects at the rows, which are not corrected; of more than 65,536 rows, at some evenly spaced ones.
     n_rows : int

@@ -16,8 +16,6 @@ from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weightin
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
-Operator = Callable[[Floats], Floats]
-
 
 def trace_certificate(fit: LandmarkFit) -> Certificate:
     """Bound the distance to exact by `delta = tr(K - L)`, an upper bound on the largest eigenvalue of K - L.
@@ -117,7 +115,7 @@ def lanczos_steps(n: int, failure_probability: float) -> tuple[int, float]:
     return steps, 1.0 - (logarithm / (2 * steps - 1)) ** 2
 
 
-def lanczos(apply: Operator, n: int, steps: int, rng: np.random.Generator) -> float:
+def lanczos(apply: Callable[[Floats], Floats], n: int, steps: int, rng: np.random.Generator) -> float:
     """Return the largest Ritz value after some steps from a Gaussian start, with full reorthogonalisation.
 
     An allowance for the rounding of products is added: twice the norm of the asymmetry of the projected operator, which

@@ -12,7 +12,7 @@ from ridgemark.path import LeaveOneOut, leave_one_out
 from ridgemark.rows import ArrayRows, RowGroups
 from ridgemark.solvers import LandmarkFit
 
-_FEW_REPEATS = 0.1  # share of rows up to which equal rows give no estimate of the function's variance
+_FEW_REPEATS = 0.1  # with a larger share of repeated rows, the function's variance is reduced by `variance_share`
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ _WIDEST_TILE = 2048  # largest width counted for a tile, so that blocks of a wid
 
 
 class MatrixTask(Task):
-    """A task that evaluates a matrix A over rows; a block of it in memory that the next block overwrites."""
+    """A task that evaluates the rows of a matrix A for a block, in memory that the next block overwrites."""
 
     what: ClassVar[str] = "products"
     evaluate: Callable[[Block, Workspace], Floats]

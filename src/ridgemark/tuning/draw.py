@@ -15,7 +15,7 @@ from ridgemark.tuning.criterion import Sample
 
 FEWEST_ROWS = 100  # distinct rows; with fewer, all columns share one bandwidth
 MOST_FEATURES = 500  # beyond which all columns share one bandwidth, and sparse rows stay sparse
-_ARRAYS = 20  # of tuning rows by landmarks, that two descents hold
+_ARRAYS = 20  # arrays of shape (tuning rows, landmarks) that two descents hold
 _FEWEST_TUNING = 50
 _REACH = 0.75  # a column is clipped this share of its range outside the range of the training rows
 _LARGER = 2  # times the rows and landmarks, for a last comparison

@@ -26,7 +26,7 @@ _SHORTER = (1.0, 0.4, 0.2)  # inverse lengths of the radial parts at the start; 
 _SHARE_OF_OTHERS = 0.2  # of the weights at the start, for each part that is not radial
 _MOST_FOR_MATRIX = 200  # features of a matrix, and of a Laplacian
 _RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
-# Landmarks of the small models: at least and at most, and as a part of those of the fit; and rows for each of them.
+# Landmarks of the small models: a sixth of those of the fit, but at least and at most these; and rows for each of them.
 _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
 _WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its values take long
 _WORTH_MORE = 1.25  # a further descent takes at least this many times the few rows
