@@ -70,3 +70,13 @@ def test_columns_of_other_names_or_in_another_order_are_still_refused():
         model.predict(large)
     with pytest.warns(ColumnWarning, match="missing, where the fit had none"):
         assert np.isfinite(model.predict(NUMBERS.mask(NUMBERS > 2.0))).all()
+
+
+@pytest.mark.parametrize("table", [NUMBERS, COUNTS, TEXT], ids=["numbers", "counts", "text"])
+def test_few_rows_are_predicted_as_they_are_among_many(table):
+    model = _fitted(table)
+    many = pd.concat([table] * 6)  # more rows than are read at once
+    assert model.predict(table) == pytest.approx(model.predict(many)[: len(table)], rel=1e-12)
+    if table is TEXT:
+        with pytest.warns(ColumnWarning, match="not seen in the fit"):
+            model.predict(table.assign(town="Bern")[:3])

@@ -348,6 +348,8 @@ class LandmarkEstimator(TableReader):
             if X.shape[1] != self.n_features_in_ or hasattr(self, "feature_names_in_"):
                 validate_data(self, X, skip_check_array=True, reset=False)  # says what is wrong with the columns
             return plain if self._model.schema.table is None else self._encoded(plain, reset=False)
+        if (frame := self._frame_rows(X)) is not None:
+            return frame
         X = open_rows(X) if is_records(X) or is_stream(X) else X
         if isinstance(X, RowSource):
             if getattr(X, "encoder", None) is not None or getattr(X, "encoded", False):

@@ -10,8 +10,12 @@ from ridgemark.errors import ColumnWarning, ParameterError, warn_user
 from ridgemark.fitted import Form
 from ridgemark.kernels import make_kernel
 from ridgemark.rows import ArrayRows, BaseRows, RowSource, dense
+from ridgemark.rows.arrays import plain_rows
+from ridgemark.rows.cells import LARGEST_EXACT
+from ridgemark.rows.open import frame_columns
 from ridgemark.tables import Schema, SchemaEncoder, encoded_by_content, schema_of_numbers
 
+_AT_ONCE = 256  # rows of a frame that are read at once
 _of_numbers: WeakKeyDictionary[Form, Schema] = WeakKeyDictionary()  # schemas of fits to numbers, for later gaps
 
 
@@ -57,6 +61,25 @@ class TableReader(BaseEstimator):
                 _of_numbers[form] = schema_of_numbers(form.feature_names, np.median(self._points(), axis=0))
             table = _of_numbers[form]
         return source if table is None else source.encoded_by(SchemaEncoder(table))
+
+    def _frame_rows(self, X):
+        """Return the rows of a small frame whose columns have the names of the fit, read at once; None for all others.
+
+        Checks of columns, and blocks, would take longer than a prediction of a few rows.
+        """
+        names = list(getattr(self, "feature_names_in_", ()))
+        frame = frame_columns(X) if names else None
+        if frame is None or frame.labels != names or frame.n_rows > _AT_ONCE or self.kernel_.pairwise:
+            return None
+        table = self._model.schema.table
+        if table is None:
+            array = frame.as_array()  # of integers beside other numbers, pandas makes floats
+            return None if array is None or abs(array).max(initial=0) > LARGEST_EXACT else plain_rows(array)
+        encoder = SchemaEncoder(table)
+        features = encoder(0, frame.whole(), frame.place(slice(0, frame.n_rows)))
+        rows = ArrayRows(features.astype(frame.dtype) if encoder.keeps_columns else features)
+        rows.encoder = encoder
+        return rows
 
     def _categories_by_type(self):
         """Tell whether no list names the categorical columns; refuse what is neither a list nor a known word."""
