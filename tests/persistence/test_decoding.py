@@ -148,7 +148,7 @@ def test_a_value_of_another_type_is_refused_at_its_place(path, value, message):
         ("order", np.array([1]), "c = 2 are required|c = 1 are required"),
         ("rows.data", np.array([np.nan, 1.0]), "must hold finite numbers"),
         ("rows.data", np.array([1, 1]), "must hold finite numbers"),
-        ("rows.indices", np.array([0, 2]), "indices must be"),
+        ("rows.indices", np.array([0, 2]), "(indices|index values) must be"),
         ("more", np.zeros(1), "is an array that no model has"),
     ],
 )

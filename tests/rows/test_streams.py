@@ -160,7 +160,7 @@ def test_a_checkpoint_goes_on_with_the_same_rows_and_refuses_another_order(
 def test_categories_may_differ_from_batch_to_batch_and_labels_are_named_by_column() -> None:
     parts = [pa.array(texts).dictionary_encode() for texts in (["u", "v"] * 50, ["w", "u"] * 50)]
     batches = [
-        pa.record_batch({"x": np.arange(100.0) / 100 + k, "t": part, "label": pa.array(["n", "p"] * 50)})
+        pa.record_batch([np.arange(100.0) / 100 + k, part, pa.array(["n", "p"] * 50)], names=["x", "t", "label"])
         for k, part in enumerate(parts)
     ]
     table = pa.Table.from_batches(batches)
@@ -196,12 +196,15 @@ def test_frames_and_tables_are_read_in_place(temporary: Path) -> None:
     polars = pytest.importorskip("polars")
     for frame in (TABLE, TABLE.to_batches()[0], polars.from_arrow(TABLE), TABLE.to_pandas()):
         assert open_rows(frame, target="y").n_rows == N_ROWS
-    assert model().fit(FEATURES.to_batches()[0], Y).predict(X).shape == (N_ROWS,)
+    batch = FEATURES.to_batches()[0]
+    assert model().fit(batch, Y).predict(batch).shape == (N_ROWS,)
     assert not files_in(temporary)
 
 
 def test_targets_of_a_stream_are_columns_and_a_stream_of_one_array_is_no_table() -> None:
     with pytest.raises(ParameterError, match="target must be column names or positions"):
         model().fit(Stream(TABLE), Y)
-    with pytest.raises(DataTypeError, match=r"a stream of rows must have named columns.*non-struct"):
-        open_rows(pa.chunked_array([[1.0, 2.0]]))
+    column = pa.chunked_array([[1.0, 2.0]])
+    if hasattr(column, "__arrow_c_stream__"):  # older versions give no stream of it
+        with pytest.raises(DataTypeError, match=r"a stream of rows must have named columns.*non-struct"):
+            open_rows(column)

@@ -24,7 +24,7 @@ from ridgemark.rows import BaseRows, RowSource, is_dask, open_rows, refuse_large
 from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.cells import is_finite
 from ridgemark.rows.columns import as_array
-from ridgemark.rows.open import frame_columns, is_stream, lazy_remedy, opened
+from ridgemark.rows.open import frame_columns, is_stream, lazy_remedy, opened, whole_table
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import as_objects, check_targets, is_records, refuse_series
 from ridgemark.tables import warn_of_row_numbers
@@ -303,7 +303,7 @@ class LandmarkEstimator(TableReader):
             y = y.astype(object)
         refuse_large_integers(y, "y")
         refuse_series(X)
-        X = as_objects(X)
+        X = as_objects(whole_table(X))
         alone, frame = y is _NO_TARGETS, frame_columns(X)
         if frame is None and not hasattr(X, "__array__") and (remedy := lazy_remedy(X)):
             raise DataTypeError(f"X must have its values, got a {type(X).__name__}; {remedy}")

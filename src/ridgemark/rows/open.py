@@ -218,9 +218,13 @@ def frame_columns(source: Any) -> FrameColumns | None:
     return columns if isinstance(columns, FrameColumns) else None
 
 
+def whole_table(source: Any) -> Any:
+    """Return a record batch of Arrow as a table; anything else unchanged."""
+    return require_pyarrow().Table.from_batches([source]) if is_a(source, "pyarrow", "RecordBatch") else source
+
+
 def _table(source: Any) -> SourceColumns | None:
-    if is_a(source, "pyarrow", "RecordBatch"):
-        source = require_pyarrow().Table.from_batches([source])
+    source = whole_table(source)
     if is_a(source, "pyarrow", "Table"):
         return ArrowColumns(source, "the Arrow table", source.column_names, source.num_rows)
     return table_columns(source)
