@@ -28,6 +28,7 @@ def float_dtype(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
     return SINGLE if all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes) else DOUBLE
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows becomes infinite and is refused
 def numbers(values: Array, dtype: np.dtype[Any], place: Place, gaps: bool = False) -> Array:
     """Return a column (n,) or matrix (n, k) as finite floats, without a copy if it already has this dtype.
 
@@ -41,8 +42,7 @@ def numbers(values: Array, dtype: np.dtype[Any], place: Place, gaps: bool = Fals
         raise place.wrong_kind(kind, values.dtype)
     else:
         check_integers(values, place)
-    with np.errstate(over="ignore"):  # an overflow becomes infinite and is refused below
-        result = as_floats(values, dtype)
+    result = as_floats(values, dtype)
     _check_finite(result, place, gaps)
     return result
 
@@ -64,9 +64,8 @@ def stacked(columns: Sequence[Array], dtype: np.dtype[Any], place: Place) -> Arr
 
 def _check_finite(values: Array, place: Place, gaps: bool) -> None:
     """Refuse infinities, and NaN unless `gaps`, with the place of the first."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):  # true for almost all data, without a temporary array
-            return
+    if np.isfinite(values.sum()):  # true for almost all data, without a temporary array
+        return
     if (at := _first(np.isinf(values) if gaps else ~np.isfinite(values))) is not None:
         raise place.bad_number(float(values[at]), *at)
 

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cache, cached_property
 from numbers import Real
 from typing import Any, Literal, Protocol
 
@@ -19,6 +20,7 @@ from ridgemark.rows.places import CATEGORY, TEXT, Place
 
 Kind = Literal["number", "boolean", "text", "category", "date", "other"]
 
+_KINDS: dict[str, Kind] = {"b": "boolean", "M": "date", "f": "number", "i": "number", "u": "number", "m": "number"}
 MOMENT = np.dtype("datetime64[us]")  # of dates and times; those with a time zone in UTC
 _EPOCH = dt.date(1970, 1, 1)
 _LONGEST = dt.timedelta(days=10**8)  # of time spans, which 64 bits count in microseconds
@@ -58,7 +60,7 @@ class Cells:
         missing = None if self.missing is None else self.missing[rows]
         return replace(self, values=self.values[rows], missing=missing)
 
-    @property
+    @cached_property
     def gaps(self) -> Flags:
         """Which values are missing, shape (n,)."""
         gaps = np.zeros(len(self), dtype=bool) if self.missing is None else self.missing
@@ -131,8 +133,12 @@ def rows_with_gaps(parts: Iterable[Sequence[Cells]]) -> Indices:
 
 def number_column(values: Array) -> Cells:
     """Return an array of numbers, booleans, dates or time spans as a column; other types are of the kind "other"."""
-    kinds: dict[str, Kind] = {"b": "boolean", "M": "date", **dict.fromkeys("fium", "number")}
-    return Cells(kinds.get(values.dtype.kind, "other"), values, stated=str(values.dtype))
+    return Cells(_KINDS.get(values.dtype.kind, "other"), values, stated=_stated(values.dtype))
+
+
+@cache  # as NumPy takes longer to name a type than to convert a short column
+def _stated(dtype: np.dtype[Any]) -> str:
+    return str(dtype)
 
 
 def times(nanoseconds: Array) -> Cells:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.rows.base import Array
+from ridgemark.rows.cells import DOUBLE
 from ridgemark.rows.column import Cells
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, moment
@@ -22,6 +23,13 @@ _GAPS, _LEVELS = "gaps", "levels"  # what a column may have that the fit has not
 
 # What was said of the columns of a fit; not kept in the schema, since predictions change nothing in a model.
 _said: WeakKeyDictionary[Schema, set[tuple[str, str]]] = WeakKeyDictionary()
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _is_feature(field: Field, column: Cells) -> bool:
+    """Return whether a column of numbers is a feature as it is: its values are finite, so that none is missing."""
+    is_plain = field.kind == column.kind == "number" and field.parts == (VALUE,) and column.missing is None
+    return is_plain and column.values.dtype == DOUBLE and bool(np.isfinite(column.values.sum()))
 
 
 class SchemaEncoder:
@@ -43,8 +51,10 @@ class SchemaEncoder:
         features, at = np.empty((len(columns[0]), len(self.names))), 0
         for k, (field, column) in enumerate(zip(self.schema.fields, columns, strict=True)):
             width = len(field.names)
-            if width:
+            if width and not _is_feature(field, column):
                 self._encode(field, column, place.some(k, k + 1), features[:, at : at + width], start)
+            elif width:
+                features[:, at] = column.values
             at += width
         return features
 
