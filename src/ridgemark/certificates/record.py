@@ -24,7 +24,7 @@ LARGEST_FACTOR = 10.0  # a larger risk factor is not informative, and left out o
 
 
 class _Inputs(TypedDict):
-    """The inputs of a certificate that are read again."""
+    """The inputs of a certificate that other code uses."""
 
     n_rows: Annotated[int, "> 0"]
     n_landmarks: Annotated[int, "> 0"]
@@ -38,7 +38,7 @@ class _Inputs(TypedDict):
 
 
 class _Cost(TypedDict):
-    """What is read again of the cost."""
+    """The part of the cost that other code uses."""
 
     kernel_entries: float
 

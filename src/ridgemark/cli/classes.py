@@ -49,7 +49,7 @@ def said_of_text(labels: Sequence[str], names: Sequence[str]) -> str:
 
 
 def check_labels(source: RowSource, test: RowSource | None, options: Mapping[str, Any]) -> None:
-    """Refuse, before a fit of labels, what has no meaning for them, and test rows with labels of no row of the fit."""
+    """Refuse nearly unique labels, options without use for labels, and test rows with labels of no training row."""
     labels = _labels_of(source)
     if len(labels) > max(_FEW_LABELS, source.n_rows / 2):
         what = "numbers" if text_labels(source) is None else "texts"

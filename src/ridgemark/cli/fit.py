@@ -115,7 +115,7 @@ def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
 
 
 def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
-    """Return what other commands must know of a fit's columns; those that were dropped are none of them."""
+    """Return what other commands need to read the columns of the fit; dropped columns are left out."""
     columns, names = options["columns"], source.feature_names
     if columns is None or options["drop"] is not None:
         columns = None if names is None else [shared.key(name) for name in names]

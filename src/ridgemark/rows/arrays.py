@@ -85,6 +85,6 @@ def _is_plain(values: Any) -> bool:
         return False
     if values.base is not None and is_mapped(values.base):
         return False
-    if values.dtype.kind == "f":  # a finite sum needs no array of all answers
+    if values.dtype.kind == "f":  # a finite sum shows that all are finite, without a temporary array
         return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
     return bool(values.dtype.itemsize < 8 or (values.min() >= -LARGEST_EXACT and values.max() <= LARGEST_EXACT))

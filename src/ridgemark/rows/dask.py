@@ -124,7 +124,7 @@ class DaskRows(BaseRows):
 
 
 def _recipes(parts: list[Any], collection: Any) -> list[Any]:
-    """Return functions that make partitions of nothing in common and no part in workers' memory; else the partitions.
+    """Return a function that makes each partition, or the partitions if they share tasks or lie in workers' memory.
 
     The task that reads a partition calls its function: Dask may otherwise make it on one worker and need it on another.
     """

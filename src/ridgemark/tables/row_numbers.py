@@ -12,10 +12,11 @@ _FEWEST_NUMBERED = 20  # rows; in fewer rows, a column may number them by chance
 
 
 class RowNumbers:
-    """Whether integers number the rows: all from the lowest to the highest, or more than half of these, ascending.
+    """Whether the integers of a column number the rows.
 
-    All of them, in any order, are known by their sums and sums of squares, modulo 2^64. Some may be gone with rows that
-    were left out.
+    They do if they are all integers from the lowest to the highest, in any order: then their sum and their sum of
+    squares, modulo 2^64, have the right values. They also do if they ascend and are more than half of these integers,
+    since rows may have been left out.
     """
 
     def __init__(self) -> None:
