@@ -16,8 +16,7 @@ from ridgemark.losses import ClassLoss
 from ridgemark.operators import NystromFactor
 from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses
-from ridgemark.path import LeaveOneOut, left_out_predictor
-from ridgemark.path.log_loss import LabelInfluence
+from ridgemark.path import LeaveOneOut, leave_out, left_out_predictor
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, systems_of_moments
 
 
@@ -312,17 +311,17 @@ def diagnose_classes(
     newton, ridge = Newton(passes, fit.factor, loss, fit.fit_intercept), float(fit.scaled_ridge[0])
     newton = newton if loss.scalar else newton.hold()
     sample, system = newton.drawn.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
-    features = newton.drawn.sampled.features
-    measured = features.passes.map(LabelInfluence(features.evaluate, features.n_columns, loss, fit.solution, system))
-    predictor = measured[:, :-2]
+    measured = leave_out(newton, fit.solution, system)
+    predictor = measured.predictor
     if not loss.scalar:  # left out with the systems by which the ridge was chosen
         mean = systems_of_moments(fit.moments, np.ones(newton.drawn.n_systems), fit.fit_intercept, ridge)
         of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge, mean), 0.0, 0, True)
         predictor = left_out_predictor(newton, of_targets)
-    rows, dimension = passes.left_out().indices[: len(measured)], max(fit.effective_dimension[0], 1.0)
+    rows, dimension = passes.left_out().indices[: len(predictor)], max(fit.effective_dimension[0], 1.0)
     shares, logs = loss.indicators(sample.targets()), loss.log_probabilities(predictor)
     unit = passes.weight_unit  # of the weights in the sums; those of a diagnosis are the user's
-    leverage, cook_distance, weights = measured[:, -2], unit * measured[:, -1] / dimension, unit * sample.row_counts()
+    leverage, cook_distance = measured.leverage, unit * measured.influence / dimension
+    weights = unit * sample.row_counts()
     if not (np.isfinite(leverage).all() and np.isfinite(cook_distance).all()):
         raise NumericalError("the influence of a row exceeds the floating-point range; choose a larger ridge")
     order = _by_either(leverage, -(shares * logs).sum(axis=1))

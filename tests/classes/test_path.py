@@ -86,7 +86,7 @@ def test_the_ridge_chosen_in_one_step_is_within_a_percent_of_the_best_by_refits(
     problem = refits_of(name)
     n = len(problem.X)
     ridges = np.logspace(-1, -6, 11)
-    search = LossSearch(problem.newton, Ridges(ridges, n * ridges), problem.zero)
+    search = LossSearch([problem.newton], Ridges(ridges, n * ridges), [problem.zero])
     for position in range(len(ridges)):
         search.evaluate(position)
     chosen = search.best(n)[0].chosen
@@ -195,7 +195,7 @@ def test_rows_that_hardly_change_are_not_left_out_of_each_class(monkeypatch):
 def test_a_search_keeps_the_system_of_the_best_ridge_alone():
     problem = Refits(*labelled(80, 3), 1.0)
     ridges = np.logspace(-1, -4, 5)
-    search = LossSearch(problem.newton, Ridges(ridges, 80 * ridges), problem.zero)
+    search = LossSearch([problem.newton], Ridges(ridges, 80 * ridges), [problem.zero])
     losses = [search.evaluate(position) for position in range(5)]
     path, solution, system = search.best(80.0)
     assert path.loo_loss.tolist() == losses
@@ -214,7 +214,7 @@ def test_a_search_sums_one_system_for_each_ridge(monkeypatch):
     systems, system = [], Newton.system
     monkeypatch.setattr(Newton, "system", lambda *given: systems.append(1) or system(*given))
     ridges = np.append(np.logspace(-1, -2, 5), 1e-6)
-    search = LossSearch(problem.newton, Ridges(ridges, 300 * ridges), problem.zero)
+    search = LossSearch([problem.newton], Ridges(ridges, 300 * ridges), [problem.zero])
     for position in (2, 4, 0, 3, 1):
         search.evaluate(position)
     assert search.lowest_at == 4
@@ -227,7 +227,7 @@ def test_a_search_sums_one_system_for_each_ridge(monkeypatch):
 def test_a_solve_between_two_ridges_begins_with_the_better_one(monkeypatch):
     X, labels = labelled(300, 3)
     problem, ridges, begun = Refits(X, labels, 1.0), np.array([1.0, 0.1, 0.01]), []
-    search = LossSearch(problem.newton, Ridges(ridges, 300 * ridges), problem.zero)
+    search = LossSearch([problem.newton], Ridges(ridges, 300 * ridges), [problem.zero])
     monkeypatch.setattr(NewtonFit, "extrapolated", lambda fit, ridge: begun.append(fit) or fit.solution)
     search.evaluate(0)
     search.evaluate(2)
@@ -277,7 +277,7 @@ def test_dimensions_of_targets_are_traces(n_classes):
     features = np.column_stack([problem.factor.features(X), np.ones(len(X))])
     predictor = features[:, :-1] @ fit.solution.coefficients + fit.solution.intercept
     t, m = problem.Y.shape[1], features.shape[1] - 1
-    curvature = [problem.loss.curvature_product(predictor, np.tile(unit, (len(X), 1))) for unit in np.eye(t)]
+    curvature = [problem.loss.curvature_product(problem.Y, predictor, np.tile(unit, (len(X), 1))) for unit in np.eye(t)]
     blocks = np.einsum("ia,lik,ib->kalb", features, np.stack(curvature), features)
     alone = TargetSystems(np.stack([blocks[k, :, k] for k in range(t)]), np.empty((0, t)), True, s)
     ridge = np.diag(np.append(np.full(m, s), 0.0))

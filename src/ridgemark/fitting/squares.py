@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.fitting.recipe import Recipe
 from ridgemark.fitting.sums import Sums
+from ridgemark.losses import SQUARED, Loss
 from ridgemark.passes import RowPasses
 from ridgemark.path import (
     KeptRows,
@@ -25,11 +26,19 @@ from ridgemark.solvers.landmark_gradient import LandmarkGradientFit
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutClasses:
-    """Rows of a fit of classes, and what predicts each from all rows with other features, in one Newton step."""
+class LeftOutPredictors:
+    """Rows of a fit by a smooth loss, and what predicts each from all rows with other features, in one Newton step."""
 
-    rows: RowPasses  # distinct rows
-    predictors: Floats  # (m, t)
+    sample: RowPasses  # distinct rows
+    targets: Floats  # (r, t): of the rows that are left out
+    weights: Floats  # (r,)
+    group: Indices | None  # (r,): position of each among the distinct rows; None where they are the same
+    of_groups: Floats  # (m, t)
+
+    @property
+    def predictors(self) -> Floats:
+        """The predictor of every row that is left out, shape (r, t)."""
+        return self.of_groups if self.group is None else self.of_groups[self.group]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +48,10 @@ class Solved:
     fit: LandmarkFit  # of classes its sums are weighted by the curvature of the loss at the solution
     ridges: Floats  # (targets,)
     path: RidgePath | LossPath | None  # None where the ridge was given
-    left_out: LeaveOneOut | LeftOutClasses | None = None
+    left_out: LeaveOneOut | LeftOutPredictors | None = None
     converged: bool = True
     gradient: LandmarkGradientFit | None = None  # coefficients of more landmarks than the fit has
+    loss: Loss = SQUARED  # with what the targets decided of it
 
 
 def solve_squares(
