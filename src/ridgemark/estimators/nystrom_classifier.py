@@ -22,7 +22,7 @@ from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
 from ridgemark.fitting.squares import LeftOutPredictors
 from ridgemark.losses import class_loss
-from ridgemark.rows import RowSource, share_in_common
+from ridgemark.rows import RowSource
 from ridgemark.rows.dask import mapped_rows
 from ridgemark.rows.labels import Indicators
 from ridgemark.rows.open import opened
@@ -301,7 +301,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         model = self._without_residuals(
             fitted, self._form(passes.source, Targets(passes.source.n_targets, False, False))
         )
-        scores = scores_of(loss, left_out.of_groups, left_out.sample, classes.weights, False)
+        scores = scores_of(loss, left_out.predictors, left_out.sample, classes.weights, False)
         warn_of_scales(model.function.kernel, passes)
         warn_of_edge(solved.path)
         if not solved.converged:
@@ -330,16 +330,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
 
     def _check_targets(self, targets, reset):
         return targets
-
-    def _may_be_of_fit(self, passes):
-        """Tell whether so many of these rows equal rows of the fit that they are not new.
-
-        A new row equals one of the fit about as often as rows of the fit equal each other: with a chance of at most
-        twice the share of rows that repeat an earlier one.
-        """
-        model, distinct = self._model, passes.distinct_rows()
-        repeats = model.rows.n_duplicates / model.choice.sums.n_rows
-        return share_in_common(model.rows.hashes, distinct.smallest) > 2 * repeats
 
     def _log_odds(self, X):
         """Return the functions at new rows, shape (n, 1) or (n, K)."""

@@ -78,7 +78,7 @@ def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss) -> Solved:
         with_system = part.with_own_system(fits[-1]) if path is None else replace(fits[-1], system=system)
         left_out.append(left_out_predictor(part, with_system))
     fit = _landmark_fit(newtons, fits, total)
-    of_rows = LeftOutPredictors(newton.drawn.sample, *newton.drawn.members, np.hstack(left_out))
+    of_rows = LeftOutPredictors(newton.drawn.sample, np.hstack(left_out), *newton.drawn.single_rows)
     converged = all(fit.converged for fit in fits)
     return Solved(fit, np.repeat(chosen, len(fit.scaled_ridge)), path, of_rows, converged, loss=loss)
 

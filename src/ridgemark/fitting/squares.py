@@ -29,16 +29,10 @@ from ridgemark.solvers.landmark_gradient import LandmarkGradientFit
 class LeftOutPredictors:
     """Rows of a fit by a smooth loss, and what predicts each from all rows with other features, in one Newton step."""
 
-    sample: RowPasses  # distinct rows
-    targets: Floats  # (r, t): of the rows that are left out
-    weights: Floats  # (r,)
-    group: Indices | None  # (r,): position of each among the distinct rows; None where they are the same
-    of_groups: Floats  # (m, t)
-
-    @property
-    def predictors(self) -> Floats:
-        """The predictor of every row that is left out, shape (r, t)."""
-        return self.of_groups if self.group is None else self.of_groups[self.group]
+    sample: RowPasses  # distinct rows, with the weight and mean target of their equals
+    predictors: Floats  # (m, t)
+    rows: Indices  # (r,): numbers of all rows that equal one of the sample
+    group: Indices  # (r,): position of each in the sample
 
 
 @dataclass(frozen=True, eq=False)

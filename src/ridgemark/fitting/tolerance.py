@@ -59,8 +59,9 @@ def _error(fit: Fit) -> Floats:
     if isinstance(left_out, LeftOutPredictors):
         if not isinstance(fit.solved.loss, ClassLoss):
             return np.ones(1)  # the certificate is a share already
-        squares = (fit.solved.loss.slopes(left_out.targets, left_out.predictors) ** 2).sum(axis=1)
-        return np.sqrt(left_out.weights @ squares / left_out.weights.sum())
+        weights = left_out.sample.row_counts()
+        squares = (fit.solved.loss.slopes(left_out.sample.targets(), left_out.predictors) ** 2).sum(axis=1)
+        return np.sqrt(weights @ squares / weights.sum())
     if left_out is None:
         left_out = leave_one_out(passes, fit.solved.fit)
     return np.sqrt(passes.row_counts() @ left_out.residuals**2 / fit.solved.fit.moments.total_weight)

@@ -8,3 +8,5 @@ from ridgemark.losses.rates import Gamma, Poisson
 from ridgemark.losses.registry import LOSSES, make_loss
 from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, CurvatureSums, WeightedGram, thinned, with_ones
 from ridgemark.losses.sums import Moments, loss_sums, same_rows
+
+__all__ = ["Gamma", "Huber", "Loss", "LossWords", "Poisson", "Quantile"]

@@ -59,11 +59,17 @@ class DrawnRows:
 
         Where the loss is linear in the targets, or no rows are equal, these are the rows of the sample.
         """
-        left_out = self.passes.left_out()
-        if self.loss.linear_in_targets or not left_out.has_repeats:
+        if self.loss.linear_in_targets or not self.passes.left_out().has_repeats:
             return self.sample.targets(), self.sample.row_counts(), None
-        rows = np.flatnonzero((left_out.kind >= 0) & (left_out.kind < self.sample.source.n_rows))
-        return self.passes.targets()[rows], self.passes.row_counts()[rows], left_out.kind[rows]
+        rows, group = self.single_rows
+        return self.passes.targets()[rows], self.passes.row_counts()[rows], group
+
+    @cached_property
+    def single_rows(self) -> tuple[Indices, Indices]:
+        """Numbers of all rows that equal one of the sample, and the position of each in the sample."""
+        kind = self.passes.left_out().kind
+        rows = np.flatnonzero((kind >= 0) & (kind < self.sample.source.n_rows))
+        return rows, kind[rows]
 
     def group_sums(self, loss: Loss, predictor: Floats) -> tuple[Floats, Floats]:
         """Return the sums of slopes (m, t) and of curvatures (m,) over the rows left out with each row of the sample."""
