@@ -19,7 +19,7 @@ from ridgemark.errors import NumericalError
 from ridgemark.intervals import Calibration, CalibrationRows, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage import Bracket, ScoreBracket
-from ridgemark.losses import SQUARED, Loss, Moments
+from ridgemark.losses import SQUARED, Loss, Moments, SquaredLoss
 from ridgemark.measured import Label, Measured
 from ridgemark.passes import Cost
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
@@ -312,6 +312,11 @@ class FittedModel(_Fitted):
     judged: LeftOutTargets | None = None  # of a fit of numbers by another loss
     drawn: CalibrationRows | None = _not_saved()  # for `calibrated`, where the ridge was given
 
+    @property
+    def is_squared(self) -> bool:
+        """Whether the fit is by squared errors."""
+        return isinstance(self.loss, SquaredLoss)
+
     @cached_property
     def expanded(self) -> LandmarkFit | None:
         """The sums, where they are compact for all questions but those that need every digit."""
@@ -324,7 +329,7 @@ class FittedModel(_Fitted):
     def certificate(self) -> Certificate | None:
         """How far the fit is from exact: as it was measured, or else by the trace of K - L, computed when asked for."""
         measured = self.solution.certificate
-        if measured is not None or self.classes is not None or not isinstance(self.sums, LandmarkFit):
+        if measured is not None or not self.is_squared or not isinstance(self.sums, LandmarkFit):
             return measured
         # Distances of targets that are very large exceed the floating-point range.
         with np.errstate(over="ignore", invalid="ignore"), suppress(NumericalError):
@@ -344,6 +349,8 @@ class FittedModel(_Fitted):
         count = self.schema.targets.count
         if self.classes is not None and len(self.classes.values) != (count if count > 1 else 2):
             raise ValueError(f"{len(self.classes.values)} classes do not have {count} functions")
+        if self.classes is None and not self.is_squared and len(self.loss.parts()) != count:
+            raise ValueError(f"a loss of {len(self.loss.parts())} functions does not have {count} targets")
 
 
 class FittedExact(_Fitted):

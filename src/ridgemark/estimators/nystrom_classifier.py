@@ -307,7 +307,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         if not solved.converged:
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
             warn_user(msg, ConvergenceWarning)
-        return replace(model, classes=replace(classes, calibration=scores), cost=passes.cost)
+        return replace(model, loss=loss, classes=replace(classes, calibration=scores), cost=passes.cost)
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
         """Return training rows with indicators of the classes as targets, and the classes."""

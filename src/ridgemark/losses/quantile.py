@@ -29,7 +29,7 @@ class Quantile(Loss):
         The width h in units of y; by default 0.03 of a robust estimate of the size of residuals.
     """
 
-    levels: Annotated[tuple[float, ...], "> 0", "ascending"] = (0.5,)
+    levels: Annotated[tuple[float, ...], "> 0"] = (0.5,)
     width: Annotated[float | None, "> 0"] = None
 
     name: ClassVar[str] = "quantile"

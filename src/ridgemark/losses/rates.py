@@ -88,9 +88,9 @@ class Poisson(LogLink):
         return targets / exposure[:, None], weights * exposure
 
     def conjugate(self, targets: Floats, slopes: Floats) -> Floats:
-        y, mean = targets[:, 0], np.maximum(slopes + targets, 0.0)[:, 0]
-        ratio = np.where(mean > 0, mean, 1.0) / np.where((mean > 0) & (y > 0), y, 1.0)
-        return mean * np.log(ratio) - slopes[:, 0]
+        mean = np.maximum(slopes + targets, 0.0)
+        entropies = (x * np.log(np.where(x > 0, x, 1.0)) for x in (mean, targets))
+        return (next(entropies) - next(entropies) - slopes)[:, 0]
 
     def distances(self, gap: float, total_weight: float) -> dict[str, float]:
         return {"root_mean": float(np.sqrt(gap / (8 * total_weight)))}
