@@ -400,16 +400,17 @@ class LossDiagnosis:
         far, unexpected = (int((values > values[place]).sum()) for values in (self.leverage, self.loss))
         return TargetDiagnosis(
             int(self.rows[place]),
-            *(float(values[place]) for values in (self.targets, self.predicted, self.loss)),
-            *(float(values[place]) for values in (self.leverage, self.cook_distance)),
+            float(self.targets[place]),
+            float(self.predicted[place]),
+            float(self.loss[place]),
+            float(self.leverage[place]),
+            float(self.cook_distance[place]),
             bool(self.landmarks[place]),
             "far from other rows" if far <= unexpected else "unexpected target",
         )
 
 
-def diagnose_loss(
-    passes: RowPasses, fit: LandmarkFit, loss: Loss, landmark_indices: Indices | None
-) -> LossDiagnosis:
+def diagnose_loss(passes: RowPasses, fit: LandmarkFit, loss: Loss, landmark_indices: Indices | None) -> LossDiagnosis:
     """Return the diagnosis of a fit by a loss on its rows, which are left out in one Newton step each."""
     _check_rows(passes, fit)
     middle = len(loss.parts()) // 2
@@ -421,7 +422,8 @@ def diagnose_loss(
     targets, weights, group = drawn.members
     predictor = left_out.predictor if group is None else left_out.predictor[group]
     losses = weights * part.judged(targets, predictor)
-    losses = losses if group is None else np.bincount(group, losses, len(left_out.predictor))
+    if group is not None:
+        losses = np.bincount(group, losses, len(left_out.predictor)).astype(float)
     rows, unit = passes.left_out().indices[: len(left_out.predictor)], passes.weight_unit
     cook_distance = unit * left_out.influence / max(fit.effective_dimension[0], 1.0)
     if not (np.isfinite(left_out.leverage).all() and np.isfinite(cook_distance).all()):

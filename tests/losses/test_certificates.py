@@ -76,6 +76,7 @@ def check(loss, seed):
     assert far <= certificate.inputs["predictor"][0] + 1e-6 * (1 + np.abs(eta).max()), (loss, seed)
     assert_distances(model.loss_, certificate, targets, model._linear(X), eta[:, None], w)
 
+
 def assert_distances(loss, certificate, y, mine, truth, weights):
     measured = {
         "huber": lambda: ("slopes", loss.slopes(y, mine) - loss.slopes(y, truth)),

@@ -183,7 +183,9 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
             raise DataError("there are no rows to make intervals from; call calibrate(X, y)")
         factor = self._exposure_of(X, exposure)
         if factor is not None and loss.name != "gamma":
-            raise DataError("intervals of counts with exposures are not made; leave the exposure out for those of rates")
+            raise DataError(
+                "intervals of counts with exposures are not made; leave the exposure out for those of rates"
+            )
         predictor = self._linear(X)
         ends = loss_intervals(loss, predictor, known.targets, known.weights, known.predictors, coverage)
         return in_range(ends if factor is None else ends * factor[:, None], "the interval", _RESCALE)
@@ -207,9 +209,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
             passes = self._passes(source)
             new = not self._may_be_of_fit(passes)
             everything = np.arange(source.n_rows)
-            judged = _judged_rows(
-                self._model_loss(), self._values(source), passes, everything, new, self.random_state
-            )
+            judged = _judged_rows(self._model_loss(), self._values(source), passes, everything, new, self.random_state)
             self._model = replace(self._model, judged=judged)
         return self
 
@@ -257,9 +257,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         return audit_loss(passes, sums, self._model.loss, rng=rng, failure_probability=self.failure_probability)
 
     @computing
-    def diagnose(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None
-    ) -> LossDiagnosis:
+    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None) -> LossDiagnosis:
         """Say which rows drive the fit: those far from others, and those whose target is unexpected.
 
         Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` them for a machine. At most 8,192
@@ -293,7 +291,9 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         """
         passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
         function = self._model_loss(), self._model.function.intercept
-        values = in_range(predicted_effects(passes, cross_kernel, dual_coef, columns, *function), "the effect", _RESCALE)
+        values = in_range(
+            predicted_effects(passes, cross_kernel, dual_coef, columns, *function), "the effect", _RESCALE
+        )
         self._warn_of_unseen(passes.source)
         return in_form(self._model, values)
 

@@ -30,7 +30,10 @@ class Huber(Loss):
 
     name: ClassVar[str] = "huber"
     words: ClassVar[LossWords] = LossWords(
-        "robust regression", "the centre of y, which outliers hardly move", "Huber loss", "share of the Huber loss explained"
+        "robust regression",
+        "the centre of y, which outliers hardly move",
+        "Huber loss",
+        "share of the Huber loss explained",
     )
     steepest: ClassVar[float] = 1.0
     trims: ClassVar[bool] = True
@@ -42,18 +45,21 @@ class Huber(Loss):
                 raise ParameterError(f"Huber.{parameter} must be a positive number, got {value!r}")
 
     def values(self, targets: Array, predictor: Array) -> Array:
-        size = abs(targets - predictor)[:, 0]
-        xp = backend_of(predictor).xp
-        inside = xp.where(size <= self.delta, size, xp.zeros_like(size))
-        return xp.where(size <= self.delta, inside**2 / 2, self.delta * (size - self.delta / 2))
+        size, xp, delta = abs(targets - predictor)[:, 0], backend_of(predictor).xp, self._delta
+        small = xp.where(size <= delta, size, xp.zeros_like(size))  # squares of the others may exceed the range
+        return xp.where(size <= delta, small**2 / 2, delta * (size - delta / 2))
 
     def slopes(self, targets: Array, predictor: Array) -> Array:
-        return backend_of(predictor).xp.clip(predictor - targets, -self.delta, self.delta)
+        return backend_of(predictor).xp.clip(predictor - targets, -self._delta, self._delta)
 
     def curvature(self, targets: Array, predictor: Array) -> Array:
-        xp = backend_of(predictor).xp
-        size = abs(targets - predictor)[:, 0]
-        return xp.where(size <= self.delta, xp.ones_like(size), xp.zeros_like(size))
+        size, xp = abs(targets - predictor)[:, 0], backend_of(predictor).xp
+        return xp.where(size <= self._delta, xp.ones_like(size), xp.zeros_like(size))
+
+    @property
+    def _delta(self) -> float:
+        assert self.delta is not None  # settled before a fit
+        return self.delta
 
     def settled(self, residuals: Floats, weights: Floats) -> Self:
         if self.delta is not None:

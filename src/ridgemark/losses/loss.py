@@ -63,7 +63,7 @@ class Loss(ABC):
     name: ClassVar[str] = ""
     words: ClassVar[LossWords]
     scalar: ClassVar[bool] = True
-    steepest: float = np.inf
+    steepest: ClassVar[float] = np.inf
     linear_in_targets: ClassVar[bool] = False
     trims: ClassVar[bool] = False
     positive: ClassVar[bool] = False
@@ -115,7 +115,7 @@ class Loss(ABC):
         return (self,)
 
     def outcomes(self, targets: Floats) -> Floats | None:
-        """Return the shares (n, k) of outcomes that a fit cannot exceed in dimensions; None where all rows tell as much."""
+        """Return indicators (n, k) of outcomes whose rows limit the dimensions of a fit; None where all rows do."""
         return None
 
     def leaving_out(self) -> Loss:

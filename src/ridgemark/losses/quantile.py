@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Self
 
@@ -43,7 +44,7 @@ class Quantile(Loss):
             levels = tuple(map(real_number, self.levels))
         except TypeError:
             levels = ()
-        ascending = all(a < b for a, b in zip(levels, levels[1:], strict=False))
+        ascending = all(a < b for a, b in itertools.pairwise(levels))
         if not levels or not ascending or not all(0 < level < 1 for level in levels):
             raise ParameterError(
                 f"quantiles must be ascending levels between 0 and 1, such as [0.1, 0.5, 0.9], got {self.levels!r}"
@@ -54,12 +55,12 @@ class Quantile(Loss):
 
     @property
     def steepest(self) -> float:  # type: ignore[override]
-        return np.inf if self.width is None else 0.25 / self.width
+        return 0.25 / self._width
 
     def values(self, targets: Array, predictor: Array) -> Array:
         backend, above = backend_of(predictor), (predictor - targets)[:, 0]
         xp = backend.xp
-        smooth = self.width * xp.log1p(xp.exp(-abs(above) / self.width))
+        smooth = self._width * xp.log1p(xp.exp(-abs(above) / self._width))
         return smooth + backend.at_least(above, 0.0) - self.levels[0] * above
 
     def slopes(self, targets: Array, predictor: Array) -> Array:
@@ -67,11 +68,16 @@ class Quantile(Loss):
 
     def curvature(self, targets: Array, predictor: Array) -> Array:
         p, rest = self._below(targets, predictor)
-        return (p * rest)[:, 0] / self.width
+        return (p * rest)[:, 0] / self._width
+
+    @property
+    def _width(self) -> float:
+        assert self.width is not None  # settled before a fit
+        return self.width
 
     def _below(self, targets: Array, predictor: Array) -> tuple[Array, Array]:
         """Return the smoothed indicator that the target lies below the predictor, and one minus it."""
-        xp, scaled = backend_of(predictor).xp, (predictor - targets) / self.width
+        xp, scaled = backend_of(predictor).xp, (predictor - targets) / self._width
         odds = xp.exp(-abs(scaled))
         likely, unlikely, positive = 1.0 / (1.0 + odds), odds / (1.0 + odds), scaled > 0
         return xp.where(positive, likely, unlikely), xp.where(positive, unlikely, likely)
@@ -85,8 +91,7 @@ class Quantile(Loss):
         return tuple(replace(self, levels=(level,)) for level in self.levels)
 
     def leaving_out(self) -> Loss:
-        assert self.width is not None
-        return replace(self, width=_WIDER * self.width)
+        return replace(self, width=_WIDER * self._width)
 
     def judged(self, targets: Floats, predictor: Floats) -> Floats:
         """Return the pinball loss, its mean over the levels."""
@@ -104,4 +109,4 @@ class Quantile(Loss):
     def conjugate(self, targets: Floats, slopes: Floats) -> Floats:
         p = np.clip(slopes + self.levels[0], 0.0, 1.0)
         entropy = sum(q * np.log(np.where(q > 0, q, 1.0)) for q in (p, 1.0 - p))
-        return (slopes * targets + self.width * entropy)[:, 0]
+        return (slopes * targets + self._width * entropy)[:, 0]

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from ridgemark.backends import Array, Floats, backend_of
+from ridgemark.backends import Array, Flags, Floats, backend_of
 from ridgemark.errors import DataError
 from ridgemark.losses.loss import Loss, LossWords
 from ridgemark.losses.robust import weighted_quantile
@@ -98,10 +98,9 @@ class Poisson(LogLink):
 
 @dataclass(frozen=True)
 class Gamma(LogLink):
-    """`y exp(-eta) + eta`, minus its smallest value: half the deviance of amounts whose standard deviation is a share
-    of their mean.
+    """`y exp(-eta) + eta`, minus its smallest value: half the deviance of positive amounts.
 
-    With an exposure e the mean is `e exp(eta)`: rows have the target `y/e`.
+    Their standard deviation is a share of their mean. With an exposure e the mean is `e exp(eta)`: rows have the target `y/e`.
     """
 
     name: ClassVar[str] = "gamma"
@@ -138,7 +137,7 @@ class Gamma(LogLink):
         return rest * np.log(np.where(rest > 0, rest, 1.0)) + u * (1.0 + np.log(targets[:, 0]))
 
 
-def _refuse(targets: Floats, weights: Floats, wrong: Floats, name: str, required: str) -> None:
+def _refuse(targets: Floats, weights: Floats, wrong: Flags, name: str, required: str) -> None:
     """Refuse targets of positive weight that lie outside the domain of a loss."""
     rows = np.flatnonzero(wrong[:, 0] & (weights > 0))
     if len(rows):

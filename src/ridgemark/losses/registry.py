@@ -32,5 +32,7 @@ def make_loss(loss: Any, quantiles: Any = None) -> Loss:
     try:
         levels = tuple(quantiles)
     except TypeError:
-        raise ParameterError(f"quantiles must be a list of levels, such as [0.1, 0.5, 0.9], got {quantiles!r}") from None
+        raise ParameterError(
+            f"quantiles must be a list of levels, such as [0.1, 0.5, 0.9], got {quantiles!r}"
+        ) from None
     return Quantile(levels, made.width)

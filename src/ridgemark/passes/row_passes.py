@@ -14,7 +14,17 @@ from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
 from ridgemark.passes.task import BlockFunction, Cost, Task, Workspace, prepared
 from ridgemark.passes.threads import ThreadExecutor
-from ridgemark.rows import ArrayRows, Block, DistinctRows, RowGroups, RowSource, find_distinct, group_rows, row_hashes, row_weights
+from ridgemark.rows import (
+    ArrayRows,
+    Block,
+    DistinctRows,
+    RowGroups,
+    RowSource,
+    find_distinct,
+    group_rows,
+    row_hashes,
+    row_weights,
+)
 from ridgemark.rows.base import unit_of_weights
 
 # Rows are cells of a table if every column has two values, and at most 20 rows are distinct, each with ten equal rows

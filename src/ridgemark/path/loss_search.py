@@ -182,13 +182,13 @@ class LeftOutByTarget(MatrixTask):
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
     """Return the predictor of every group of the sample, from all rows of the fit with other features."""
     features, system = newton.drawn.sampled.features, fit.system
-    arguments = features.evaluate, features.n_columns, newton.loss, fit.solution, system
+    arguments = features.evaluate, features.n_columns, newton.loss, fit.solution
     if isinstance(system, CurvatureSystem):
         return leave_out(newton, fit.solution, system).predictor
     if isinstance(system, JointSystem):
-        return features.passes.map(LeftOutJointly(*arguments))
+        return features.passes.map(LeftOutJointly(*arguments, system))
     predictor, slopes, leverage, kept, most = np.split(
-        features.passes.map(LeftOutByTarget(*arguments), along=(system.weights,)), 5, axis=1
+        features.passes.map(LeftOutByTarget(*arguments, system), along=(system.weights,)), 5, axis=1
     )
     squares, sample = slopes**2, newton.drawn.sample
     product = newton.loss.curvature_product(sample.targets(), predictor, slopes)
@@ -225,15 +225,15 @@ class _Fits:
     def __init__(self, newton: Newton, start: RidgeSolution) -> None:
         self.newton, self._start = newton, start
         self.best: NewtonFit | None = None
-        self._best_at = -1
+        self.best_at = -1
         self.solutions: dict[int, RidgeSolution] = {}
         self.losses: dict[int, float] = {}
 
     def at(self, position: int, scaled_ridge: float) -> NewtonFit:
         """Return the fit at one ridge, with the system by which rows are left out."""
-        nearest = min(self.solutions, key=lambda k: (abs(k - position), k != self._best_at), default=None)
+        nearest = min(self.solutions, key=lambda k: (abs(k - position), k != self.best_at), default=None)
         start, system, best = self._start if nearest is None else self.solutions[nearest], None, self.best
-        if best is not None and nearest == self._best_at:
+        if best is not None and nearest == self.best_at:
             start, system = best.extrapolated(scaled_ridge), best.system
         elif best is not None and 1 / _NEARBY <= scaled_ridge / best.system.scaled_ridge <= _NEARBY:
             system = best.system
@@ -243,7 +243,7 @@ class _Fits:
 
     def keep(self, position: int, fit: NewtonFit) -> None:
         """Keep the system of the best fit so far."""
-        self.best, self._best_at = fit, position
+        self.best, self.best_at = fit, position
 
 
 class LossSearch:
@@ -269,10 +269,8 @@ class LossSearch:
         The loss that one row adds by chance: 1 where losses are negative logarithms of probabilities.
     """
 
-    def __init__(
-        self, newtons: list[Newton], ridges: Ridges, starts: list[RidgeSolution], unit: float = 1.0
-    ) -> None:
-        self.ridges, self._parts = ridges, [_Fits(*part) for part in zip(newtons, starts, strict=True)]
+    def __init__(self, newtons: list[Newton], ridges: Ridges, starts: list[RidgeSolution], unit: float = 1.0) -> None:
+        self.ridges, self.parts = ridges, [_Fits(*part) for part in zip(newtons, starts, strict=True)]
         self._totals: dict[int, float] = {}  # the losses, plus what dimensions in excess add
         self._left_out: dict[int, float] = {}
         self._unit, self._outcomes = unit, rows_of_outcomes(newtons[0])
@@ -283,11 +281,11 @@ class LossSearch:
         """Return the leave-one-out loss of one ridge, plus what dimensions in excess add."""
         if position not in self._totals:
             scaled_ridge = float(self.ridges.scaled[position])
-            fits = [part.at(position, scaled_ridge) for part in self._parts]
-            loss = float(np.mean([self._loss(part, fit) for part, fit in zip(self._parts, fits, strict=True)]))
+            fits = [part.at(position, scaled_ridge) for part in self.parts]
+            loss = float(np.mean([self._loss(part, fit) for part, fit in zip(self.parts, fits, strict=True)]))
             total = loss + float(np.mean([self._excess(fit) for fit in fits]))
-            if total < min(self._totals.values(), default=np.inf) or self._parts[0].best is None:
-                for part, fit in zip(self._parts, fits, strict=True):
+            if total < min(self._totals.values(), default=np.inf) or self.parts[0].best is None:
+                for part, fit in zip(self.parts, fits, strict=True):
                     part.keep(position, fit)
             self._left_out[position], self._totals[position] = loss, total
         return self._totals[position]
@@ -311,16 +309,16 @@ class LossSearch:
         """
         tried = np.array(sorted(self._totals))
         losses, totals = (np.array([values[k] for k in tried]) for values in (self._left_out, self._totals))
-        training = np.array([np.mean([part.losses[k] for part in self._parts]) for k in tried])
+        training = np.array([np.mean([part.losses[k] for part in self.parts]) for k in tried])
         chosen = int(np.argmax(totals <= totals.min() + max(_AS_GOOD * totals.min(), self.least_gain)))
         values, systems = self.ridges.values, []
         path = LossPath(
             values[tried], losses, training / total_weight, "loo", chosen, float(values.min()), float(values.max())
         )
-        for part in self._parts:
+        for part in self.parts:
             assert part.best is not None
             systems.append(part.best.system)
-        return path, [part.solutions[int(tried[chosen])] for part in self._parts], systems
+        return path, [part.solutions[int(tried[chosen])] for part in self.parts], systems
 
 
 def rows_of_outcomes(newton: Newton) -> tuple[Floats, Floats] | None:

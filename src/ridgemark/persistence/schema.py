@@ -39,5 +39,5 @@ OBJECTS: dict[str, type] = {
     for module, base in ((kernels, Kernel), (selection, Selection))
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, base) and not inspect.isabstract(kind)
-} | {"ColumnMap": kernels.ColumnMap, "Tuner": Tuner} | {kind.__name__: kind for kind in LOSSES.values()}
-SCHEMA = OBJECTS | records_in(Contents)
+} | {"ColumnMap": kernels.ColumnMap, "Tuner": Tuner}
+SCHEMA = OBJECTS | {kind.__name__: kind for kind in LOSSES.values()} | records_in(Contents)

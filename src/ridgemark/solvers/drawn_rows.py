@@ -72,16 +72,16 @@ class DrawnRows:
         return rows, kind[rows]
 
     def group_sums(self, loss: Loss, predictor: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of slopes (m, t) and of curvatures (m,) over the rows left out with each row of the sample."""
+        """Return the sums of slopes (m, t) and curvatures (m,) over the rows left out with each row of the sample."""
         targets, weights, group = self.members
         predictor = predictor if group is None else predictor[group]
         slopes = weights[:, None] * loss.slopes(targets, predictor)
         curvature = weights * loss.leaving_out().curvature(targets, predictor)
         if group is None:
             return slopes, curvature
-        size = self.sample.source.n_rows
-        summed = [np.bincount(group, column, size) for column in (*slopes.T, curvature)]
-        return np.stack(summed[:-1], axis=1), summed[-1]
+        count = self.sample.source.n_rows
+        summed = np.stack([np.bincount(group, column, count) for column in (*slopes.T, curvature)], axis=1)
+        return summed[:, :-1], summed[:, -1]
 
     @property
     def n_systems(self) -> int:
@@ -97,9 +97,9 @@ class DrawnRows:
 
     def systems(self, vectors: Floats, scaled_ridge: float, nearby: TargetSystems) -> TargetSystems:
         """Return the systems of a point: rows are drawn by their leverage in the systems of a point nearby."""
-        rows, places, counts = self._candidates
-        targets = rows.backend.from_host(rows.features.passes.targets()[places])
-        curvature = rows.backend.to_host(self.curvature(targets, rows.values(vectors)[places]))
+        rows, places, counts, targets = self._candidates
+        there = rows.backend.from_host(targets)
+        curvature = rows.backend.to_host(self.curvature(there, rows.values(vectors)[places]))
         weights = counts[:, None] * np.asfortranarray(curvature)  # it is read by columns
         leverages = self._leverages(weights, nearby)
         dimensions = np.minimum(leverages.sum(axis=0), self.factor.rank)
@@ -112,7 +112,7 @@ class DrawnRows:
 
         G has random columns, with the identity as expected value of `G G'`: a few give the order of magnitude.
         """
-        rows, places, _ = self._candidates
+        rows, places, *_ = self._candidates
         probes = np.random.default_rng(0).normal(size=(self.factor.rank + 1, _PROBES)) / np.sqrt(_PROBES)
         leverages = np.empty_like(weights)
         for k, probed in enumerate(systems.times(probes)):
@@ -122,20 +122,22 @@ class DrawnRows:
         return leverages
 
     @cached_property
-    def _candidates(self) -> tuple[FeatureRows, Indices, Floats]:
-        """The rows from which those of a target's system are drawn: features, positions of distinct rows, weights.
+    def _candidates(self) -> tuple[FeatureRows, Indices, Floats, Floats]:
+        """The rows from which those of a target's system are drawn: features, positions, weights and targets.
 
         If the features of all rows are held, all rows are candidates. Otherwise at most 65,536 distinct rows are, of
         which the sample comes first; their weights are raised to the total weight of all rows.
         """
         if self.held:
             places = self.passes.left_out().indices
-            return self.held, places, self.passes.left_out_groups().weights[places]
-        rows, counts = self.sampled, self.sample.row_counts()
+            return self.held, places, self.passes.left_out_groups().weights[places], self.passes.targets()[places]
+        rows, sample = self.sampled, self.sample
         if self.passes.n_left_out > _SAMPLED:
-            drawn_from = self._drawn(_DRAWN_FROM)
-            rows, counts = streamed_features(drawn_from, self.factor), drawn_from.row_counts()
-        return rows, np.arange(len(counts)), self.passes.row_counts().sum() / counts.sum() * counts
+            sample = self._drawn(_DRAWN_FROM)
+            rows = streamed_features(sample, self.factor)
+        counts = sample.row_counts()
+        raised = self.passes.row_counts().sum() / counts.sum() * counts
+        return rows, np.arange(len(counts)), raised, sample.targets()
 
     def _drawn(self, most: int) -> RowPasses:
         passes = self.passes

@@ -140,7 +140,9 @@ class Newton:
         if self.whole and not self.loss.scalar:
             return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
         if self.loss.scalar and self.held:
-            block = self.held.gram(self._weights * self.loss.curvature(self._targets, self.held.values(_as_vectors(at))))
+            block = self.held.gram(
+                self._weights * self.loss.curvature(self._targets, self.held.values(_as_vectors(at)))
+            )
             return CurvatureSystem(_curvature_moments(block), self.fit_intercept, scaled_ridge)
         assert isinstance(nearby, TargetSystems)
         return self.drawn.systems(_as_vectors(at), scaled_ridge, nearby)
