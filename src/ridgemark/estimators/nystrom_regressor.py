@@ -164,9 +164,9 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         """Return conformal intervals for new observations, shape (n, 2): lower and upper ends.
 
         Quantiles: the two fitted levels nearest the coverage, moved by the distance that covers the calibration rows.
-        Other losses: the prediction plus quantiles of residuals, in units of the spread that the loss implies. Residuals
-        are those of rows left out in one Newton step, so `calibration_.guaranteed` is false until `calibrate` is given
-        rows that had no part in the fit.
+        Other losses: the prediction plus quantiles of residuals, in units of the spread that the loss implies.
+        Residuals are those of rows left out in one Newton step, so `calibration_.guaranteed` is false until `calibrate`
+        is given rows that had no part in the fit.
 
         Parameters
         ----------

@@ -100,7 +100,8 @@ class Poisson(LogLink):
 class Gamma(LogLink):
     """`y exp(-eta) + eta`, minus its smallest value: half the deviance of positive amounts.
 
-    Their standard deviation is a share of their mean. With an exposure e the mean is `e exp(eta)`: rows have the target `y/e`.
+    Their standard deviation is a share of their mean. With an exposure e the mean is `e exp(eta)`: rows have the
+    target `y/e`.
     """
 
     name: ClassVar[str] = "gamma"

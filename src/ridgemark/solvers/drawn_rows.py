@@ -80,7 +80,9 @@ class DrawnRows:
         if group is None:
             return slopes, curvature
         count = self.sample.source.n_rows
-        summed = np.stack([np.bincount(group, column, count) for column in (*slopes.T, curvature)], axis=1)
+        summed = np.stack(
+            [np.bincount(group, column, count).astype(float) for column in (*slopes.T, curvature)], axis=1
+        )
         return summed[:, :-1], summed[:, -1]
 
     @property
