@@ -127,10 +127,12 @@ class LossRows(FittedRows):
         """
         fit, ridge = self.fit, float(self.fit.scaled_ridge[0])
         unsolved = fit.factor.whitener.T @ self.unsolved
-        allowed = np.outer(fit.factor.feature_sizes, self.unsolved_rounding)
+        curvature = self.loss.leaving_out().curvature(targets, self.predictor)
+        lost = curvature * (np.abs(targets) + np.abs(self.predictor))[:, 0]  # where y and eta nearly agree
+        cancelled = 8 * EPS * float((self.lengths * np.sqrt(self.weights)) @ lost) / ridge
+        allowed = np.outer(fit.factor.feature_sizes, self.unsolved_rounding + cancelled)
         gradient = ridge * (unsolved - np.clip(unsolved, -allowed, allowed))
         gradient = np.vstack([gradient, np.zeros(1)])
-        curvature = self.loss.leaving_out().curvature(targets, self.predictor)
         mean = float(self.weights @ curvature) / self.total_weight
         system = CurvatureSystem(fit.moments.times(max(mean, EPS)), fit.fit_intercept, ridge)
         if not float((system.solve(gradient) * gradient).sum()) <= _UNSOLVED * self.objective:

@@ -91,7 +91,8 @@ def _searched(
         return None, first.starts, [None] * len(newtons)
     search = LossSearch(newtons, ridges, first.starts, first.unit)
     if isinstance(recipe.ridge, str):
-        walk_downhill(search.evaluate, _begin(first.position), len(ridges.values), search.least_gain)
+        smooth = isinstance(newtons[0].loss, ClassLoss)
+        walk_downhill(search.evaluate, _begin(first.position), len(ridges.values), search.least_gain, smooth)
     else:
         for position in range(len(ridges.values)):
             search.evaluate(position)
