@@ -16,6 +16,7 @@ from ridgemark.losses import ClassLoss, Loss, balanced
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
+_CANCELLED = 1e3 * EPS  # error of the predictor, as a share of the size of the targets
 _SAME = 1e-4  # largest difference of the losses of the same rows, as a share of the objective
 
 
@@ -122,9 +123,11 @@ class LossRows(FittedRows):
 
     def _check_solved(self, targets: Floats) -> None:
         """Check that the loss on these rows is that of the fit; what is left unsolved counts in the gap."""
-        fitted = float(self.fit.training_error[0]) * self.total_weight
-        found = float(self.weights @ self.loss.values(targets, self.predictor))
-        if not abs(found - fitted) <= _SAME * self.objective:
+        fitted, predictor = float(self.fit.training_error[0]) * self.total_weight, self.values + self.fit.intercept
+        found, slopes = self.loss.values(targets, predictor), self.loss.slopes(targets, predictor)
+        found = float(self.weights @ found)
+        cancelled = float(self.weights @ np.abs(slopes * (np.abs(targets) + np.abs(predictor)))[:, 0])
+        if not abs(found - fitted) <= _SAME * self.objective + _CANCELLED * cancelled:
             raise DataError(
                 "these are not the rows the model was fitted on, or not with these targets and weights: their loss is "
                 f"{found / self.total_weight:.6g}, that of the fit {fitted / self.total_weight:.6g}; a certificate "

@@ -27,7 +27,11 @@ def walk_downhill(
 
     def promised(k: int, here: int) -> float:
         nearest = sorted(errors, key=lambda position: abs(position - here))[:3]
-        return -np.inf if len(nearest) < 3 or not smooth else float(_parabola(nearest, [errors[position] for position in nearest], k))
+        return (
+            -np.inf
+            if len(nearest) < 3 or not smooth
+            else float(_parabola(nearest, [errors[position] for position in nearest], k))
+        )
 
     def better(here: int, stride: int) -> int | None:
         enough = min(seen(here) / (1.0 + _WORTH), seen(here) - least_gain)

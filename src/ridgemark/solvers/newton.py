@@ -203,12 +203,11 @@ class Newton:
         """Minimise from `start` until a step would lower the objective by less than the share `tol`, or by rounding.
 
         Of logarithms, a step that changes no coefficient by more than 1e-6 of the largest, and no constant, is the last
-        one too. A
-        step is halved until the objective falls by a ten thousandth of what its slope promises; where that fails, the
-        largest possible curvature gives a step that lowers it. Where the second derivative is summed whole, a step is
-        `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each product, with
-        the system of an earlier point as preconditioner: the one given, one of the mean curvature at the start, or that
-        of a point on the way.
+        one too. A step is halved until the objective falls by a ten thousandth of what its slope promises; where that
+        fails, the largest possible curvature gives a step that lowers it. Where the second derivative is summed whole,
+        a step is `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each
+        product, with the system of an earlier point as preconditioner: the one given, one of the mean curvature at the
+        start, or that of a point on the way.
         """
         point = self._point(_centred(_as_vectors(start)), scaled_ridge)
         system = self._begin_with(point, scaled_ridge, system)
@@ -245,11 +244,11 @@ class Newton:
         cross = np.zeros((self.factor.rank, n_targets))
         return replace(self.plain, cross=cross, target_sum=none, target_square=none)
 
-    def largest_curvature(self, solution: RidgeSolution) -> float:
-        """Return the largest second derivative at the rows."""
+    def at_rows(self, solution: RidgeSolution) -> tuple[float, float]:
+        """Return the sum of the losses, and the largest second derivative at the rows."""
         predictor = self.rows.values(_as_vectors(solution))
         curvature = self.rows.backend.to_host(self.loss.curvature(self._targets, predictor))
-        return float(curvature[self.passes.row_counts() > 0].max())
+        return self._losses(predictor), float(curvature[self.passes.row_counts() > 0].max())
 
     def _joint(self, at: RidgeSolution) -> CurvatureSums:
         return streamed_features(self.passes, self.factor).curvature(self.loss, at)
