@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils import column_or_1d
 
 from ridgemark.certificates import Certificate, audit_loss
 from ridgemark.diagnostics import LossDiagnosis, diagnose_loss
@@ -22,7 +23,7 @@ from ridgemark.fitting.fit import fit
 from ridgemark.fitting.squares import LeftOutPredictors
 from ridgemark.intervals.of_loss import loss_intervals
 from ridgemark.losses import Loss, Quantile, make_loss
-from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows import RowSource, is_dask, open_rows
 from ridgemark.rows.dask import mapped_rows
 from ridgemark.rows.rates import Rates
 from ridgemark.sampling import make_generator, separate_generator
@@ -96,6 +97,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
     """
 
     _smaller_coefficients = _RESCALE
+    _takes_exposure = True
     loss_ = FittedName(lambda model: model.loss)
     calibration_ = FittedName(lambda model: model.judged, optional=True)
 
@@ -350,18 +352,34 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
         """Return training rows with one target, a rate where there are exposures, and their form."""
+        if getattr(y, "ndim", 1) == 2 and not is_dask(y):
+            if y.shape[1] != 1:
+                raise self._several(y.shape[1])
+            y = column_or_1d(y, warn=True)
         source, form = super()._open(X, y, sample_weight, reset, keep_constant)
         loss = make_loss(self.loss, self.quantiles) if reset else self._model_loss()
         if getattr(source, "has_exposure", False):
             source = mapped_rows(source, Rates(loss))
         if source.n_targets != 1:
-            raise DataError(f"{type(self).__name__} fits one target, got {source.n_targets}; fit one model for each")
+            raise self._several(source.n_targets)
         several = self.quantiles is not None if reset else not self._model.schema.targets.flat
         targets = Targets(len(loss.parts()), not several, form.targets.single)
         return source, replace(form, targets=targets)
 
+    def _several(self, count):
+        """Return the error for several targets."""
+        return DataError(f"{type(self).__name__} fits one target, got {count}; fit one model for each")
+
     def _check_targets(self, targets, reset):
         return targets
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        try:
+            tags.target_tags.positive_only = make_loss(self.loss).positive
+        except ParameterError:  # fit says what is wrong with the loss
+            pass
+        return tags
 
     def _model_loss(self):
         """Return the loss of the fit."""
