@@ -32,8 +32,7 @@ def made(n=400, seed=0):
 
 @pytest.mark.parametrize("loss", ["huber", *slowly("poisson", "gamma", "quantile")])
 def test_no_check_of_scikit_learn_fails(loss):
-    # Its targets may be negative, so those of counts and amounts are checked by the parameter of their values.
-    options = {"loss": loss, "bandwidth": "median", "n_landmarks": 20, "ridge": 1e-2}
+    options = {"loss": loss, "bandwidth": "median", "n_landmarks": 20, "ridge": 1e-4}
     pass_scikit_learn(NystromRegressor(**options))
 
 
@@ -181,7 +180,7 @@ def test_parameters_that_do_not_fit_are_refused_in_one_line(options, said):
 
 def test_several_targets_are_refused():
     X, _, targets = made(50)
-    with pytest.raises((DataError, ValueError), match="one target|1d array"):
+    with pytest.raises(DataError, match="one target"):
         NystromRegressor(**QUICK).fit(X, np.column_stack([targets["huber"]] * 2))
 
 

@@ -1,5 +1,6 @@
 """Kernel regression from landmarks by other losses than squared errors, as a scikit-learn regressor."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
@@ -375,10 +376,8 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        try:
+        with suppress(ParameterError):  # fit says what is wrong with the loss
             tags.target_tags.positive_only = make_loss(self.loss).positive
-        except ParameterError:  # fit says what is wrong with the loss
-            pass
         return tags
 
     def _model_loss(self):
