@@ -69,7 +69,7 @@ def fit(name: str, folder: str, split: int, options: dict[str, Any]) -> dict[str
         shares = model.predict_proba(X_test)[np.arange(len(y_test)), np.searchsorted(model.classes_, y_test)]
         error = float(-np.log(np.maximum(shares, 1e-15)).mean())
     else:
-        error = float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)) / y_test.std())
+        error = float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)) / y.std())
     tuning = getattr(model, "tuning_", None)
     return {
         "error": error,
