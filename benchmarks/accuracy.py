@@ -36,7 +36,10 @@ from ridgemark.errors import RidgemarkWarning
 Sets = Mapping[str, Callable[[], tuple[Floats, Floats]]]
 
 _TRAINING_ROWS = {"ocean-temp": 60_000}
-_RATIOS = (("default", "median"), ("default", "boosting"), ("many", "boosting"), ("exact", "boosting"))
+_RATIOS = (
+    ("default", "median"), ("default", "boosting"), ("default", "lightgbm"), ("default", "catboost"),
+    ("many", "boosting"), ("exact", "boosting"),
+)  # fmt: skip
 
 
 def regression_sets(folder: Path | None) -> Sets:
@@ -200,7 +203,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, help="at most so many training rows")
     parser.add_argument("--device", default="cpu", help="where ridgemark computes: cpu, cuda (a GPU), ...")
     parser.add_argument("--output", type=Path, help="add a line of JSON for every fit to this file; none is made twice")
+    parser.add_argument("--show", action="store_true", help="print the tables of the output, without a fit")
     options = parser.parse_args(arguments)
+    if options.show:
+        print(show(read(options.output)))
+        return
     sets, records = regression_sets(Path(options.data) if options.data else None), read(options.output)
     if not sets:
         parser.error(f"{options.data} has no NAME.npz with arrays X and y, y of numbers; see docs/data.md")
