@@ -148,12 +148,13 @@ def _ratio(records: Sequence[Record], name: str, method: str, other: str) -> flo
 
 
 def _chosen(records: Sequence[Record], name: str) -> str:
-    """Return what tuning chose, over the seeds, and the median number of landmarks."""
+    """Return the levels and the parts of kernels that tuning chose, over the seeds, and the median of landmarks."""
     found = by_seed(records, name, "default")
     if not found:
         return " | "
-    kinds = sorted({f"{one['level']}, {one['kernel']}" for one in found.values() if "level" in one})
-    return f"{'; '.join(kinds)} | {median(found, 'landmarks'):.0f}"
+    levels = sorted({one["level"] for one in found.values() if "level" in one})
+    parts = sorted({part for one in found.values() for part in one.get("kernel", "").split(" + ")})
+    return f"{', '.join(levels)}{': ' * bool(levels)}{', '.join(parts)} | {median(found, 'landmarks'):.0f}"
 
 
 def _ratio_table(records: Sequence[Record], sets: Sequence[str], methods: Sequence[str]) -> Iterator[str]:
