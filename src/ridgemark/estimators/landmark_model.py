@@ -76,7 +76,7 @@ class LandmarkModel(KernelModel):
         """Return how the landmarks were chosen."""
         warn_of_few_rows(self.n_landmarks, fit.count)
         landmarks, sums = fit.landmarks, fit.sums.moments.without_products()
-        if (count := fit.solved.fit.dual_coef.shape[1]) > len(sums.target_sum):  # quantiles share one response
+        if (count := len(fit.solved.ridges)) > len(sums.target_sum):  # quantiles share one response
             shared = ("cross", "target_sum", "target_square")
             sums = replace(sums, **{name: np.repeat(getattr(sums, name), count, axis=-1) for name in shared})
         by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
