@@ -14,9 +14,10 @@ from ridgemark.errors import DataError, NumericalError
 from ridgemark.linalg import EPS, sum_rounding
 from ridgemark.losses import ClassLoss, Loss, balanced
 from ridgemark.passes import RowPasses
-from ridgemark.solvers import CurvatureSystem, LandmarkFit
+from ridgemark.solvers import LandmarkFit
 
-_UNSOLVED = 1e-4  # largest relative decrease of the objective that a step may promise on the rows of the fit
+_CANCELLED = 1e3 * EPS  # error of the predictor, as a share of the size of the targets
+_SAME = 1e-4  # largest difference of the losses of the same rows, as a share of the objective
 
 
 class LossRows(FittedRows):
@@ -121,22 +122,16 @@ class LossRows(FittedRows):
         return np.maximum(*(self.loss.curvature(self.targets, eta) for eta in moved))
 
     def _check_solved(self, targets: Floats) -> None:
-        """Check that a step would hardly lower the objective of these rows, for a gradient beyond rounding.
-
-        The step is that of the mean curvature.
-        """
-        fit, ridge = self.fit, float(self.fit.scaled_ridge[0])
-        unsolved = fit.factor.whitener.T @ self.unsolved
-        allowed = np.outer(fit.factor.feature_sizes, self.unsolved_rounding)
-        gradient = ridge * (unsolved - np.clip(unsolved, -allowed, allowed))
-        gradient = np.vstack([gradient, np.zeros(1)])
-        curvature = self.loss.leaving_out().curvature(targets, self.predictor)
-        mean = float(self.weights @ curvature) / self.total_weight
-        system = CurvatureSystem(fit.moments.times(max(mean, EPS)), fit.fit_intercept, ridge)
-        if not float((system.solve(gradient) * gradient).sum()) <= _UNSOLVED * self.objective:
+        """Check that the loss on these rows is that of the fit; what is left unsolved counts in the gap."""
+        fitted, predictor = float(self.fit.training_error[0]) * self.total_weight, self.values + self.fit.intercept
+        found, slopes = self.loss.values(targets, predictor), self.loss.slopes(targets, predictor)
+        found = float(self.weights @ found)
+        cancelled = float(self.weights @ np.abs(slopes * (np.abs(targets) + np.abs(predictor)))[:, 0])
+        if not abs(found - fitted) <= _SAME * self.objective + _CANCELLED * cancelled:
             raise DataError(
-                "these are not the rows the model was fitted on, or not with these targets and weights: its "
-                "coefficients do not solve their problem; a certificate holds only for the training rows"
+                "these are not the rows the model was fitted on, or not with these targets and weights: their loss is "
+                f"{found / self.total_weight:.6g}, that of the fit {fitted / self.total_weight:.6g}; a certificate "
+                "holds only for the training rows"
             )
 
 

@@ -12,7 +12,7 @@ from ridgemark.fitting.rows import FitRows
 from ridgemark.fitting.squares import LeftOutPredictors, Solved
 from ridgemark.fitting.sums import Sums
 from ridgemark.leverage import Bracket
-from ridgemark.losses import SQUARED, ClassLoss, Loss, RidgeSolution, balanced
+from ridgemark.losses import SQUARED, ClassLoss, Loss, Moments, RidgeSolution, balanced
 from ridgemark.path import (
     LossPath,
     LossSearch,
@@ -91,7 +91,8 @@ def _searched(
         return None, first.starts, [None] * len(newtons)
     search = LossSearch(newtons, ridges, first.starts, first.unit)
     if isinstance(recipe.ridge, str):
-        walk_downhill(search.evaluate, _begin(first.position), len(ridges.values), search.least_gain)
+        smooth = isinstance(newtons[0].loss, ClassLoss)
+        walk_downhill(search.evaluate, _begin(first.position), len(ridges.values), search.least_gain, smooth)
     else:
         for position in range(len(ridges.values)):
             search.evaluate(position)
@@ -171,9 +172,11 @@ def _landmark_fit(newtons: list[Newton], fits: list[NewtonFit], total_weight: fl
         if not (newton.whole and isinstance(system, CurvatureSystem)):
             system = CurvatureSystem(newton.sums(fit.solution, ridge), newton.fit_intercept, ridge)
         moments = system.moments
-        dimension = dimension_bracket(system.effective_dimension, moments, ridge)
+        losses, dimension = [fit.loss], dimension_bracket(system.effective_dimension, moments, ridge)
     else:
-        moments, dimension = newton.plain_without_targets(t), _dimension(newtons, fits)
+        finished = [replace(part, rough=False).at_rows(fit.solution) for part, fit in zip(newtons, fits, strict=True)]
+        losses, moments = [loss for loss, _ in finished], newton.plain_without_targets(t)
+        dimension = _dimension(newton.plain, fits, [steepest for _, steepest in finished])
     return LandmarkFit(
         factor=newton.factor,
         moments=moments,
@@ -185,17 +188,16 @@ def _landmark_fit(newtons: list[Newton], fits: list[NewtonFit], total_weight: fl
             np.hstack([fit.solution.coefficients for fit in fits]),
             np.concatenate([fit.solution.intercept for fit in fits]),
         ),
-        training_error=np.repeat([fit.loss / total_weight for fit in fits], t // len(fits)),
+        training_error=np.repeat(np.array(losses) / total_weight, t // len(fits)),
         effective_dimension=dimension,
     )
 
 
-def _dimension(newtons: list[Newton], fits: list[NewtonFit]) -> Bracket:
+def _dimension(plain: Moments, fits: list[NewtonFit], steepest: list[float]) -> Bracket:
     """Return bounds on the largest d_eff of the functions: curvature adds at most its largest value times tr(K - L)."""
     brackets = []
-    for newton, fit in zip(newtons, fits, strict=True):
-        steepest = newton.largest_curvature(fit.solution)
-        moments = replace(newton.plain, trace_residual=steepest * newton.plain.trace_residual)
+    for fit, curvature in zip(fits, steepest, strict=True):
+        moments = replace(plain, trace_residual=curvature * plain.trace_residual)
         lower = min(float(fit.system.dimensions.max()), float(moments.n_rows))
         brackets.append(dimension_bracket(lower, moments, fit.system.scaled_ridge))
     return max(brackets, key=lambda bracket: bracket.upper)

@@ -180,7 +180,8 @@ def balanced(loss: Loss, targets: Floats, weights: Floats, predictor: Floats) ->
         with np.errstate(over="ignore"):
             return float(weights @ loss.slopes(targets, predictor + b)[:, 0])
 
-    low, high = bracket(slope, max(1.0, float(np.abs(targets).max(initial=0.0)) * 1e-3))
+    far = 1.0 if loss.positive else float(np.abs(targets - predictor).max(initial=0.0))
+    low, high = bracket(slope, 1e-3 * far or 1.0)
     for _ in range(_HALVINGS):
         middle = low + (high - low) / 2
         if not low < middle < high:

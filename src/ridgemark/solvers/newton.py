@@ -202,12 +202,12 @@ class Newton:
     ) -> NewtonFit:
         """Minimise from `start` until a step would lower the objective by less than the share `tol`, or by rounding.
 
-        A step that changes no coefficient by more than 1e-6 of the largest, and no constant, is the last one too. A
-        step is halved until the objective falls by a ten thousandth of what its slope promises; where that fails, the
-        largest possible curvature gives a step that lowers it. Where the second derivative is summed whole, a step is
-        `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each product, with
-        the system of an earlier point as preconditioner: the one given, one of the mean curvature at the start, or that
-        of a point on the way.
+        Of logarithms, a step that changes no coefficient by more than 1e-6 of the largest, and no constant, is the last
+        one too. A step is halved until the objective falls by a ten thousandth of what its slope promises; where that
+        fails, the largest possible curvature gives a step that lowers it. Where the second derivative is summed whole,
+        a step is `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each
+        product, with the system of an earlier point as preconditioner: the one given, one of the mean curvature at the
+        start, or that of a point on the way.
         """
         point = self._point(_centred(_as_vectors(start)), scaled_ridge)
         system = self._begin_with(point, scaled_ridge, system)
@@ -220,7 +220,7 @@ class Newton:
             step, first, products = self._step(point, system, first, _FINE * tol * abs(point.objective))
             spent += products
             slope, before = -float((step * point.gradient).sum()), slope
-            if slope <= tol * abs(point.objective) or _is_small(step, point.at + step, self._unit):
+            if slope <= tol * abs(point.objective) or (self._has_unit and _is_small(step, point.at + step)):
                 return NewtonFit(_as_solution(point.at + step), system, point.loss, steps, True)
             lower = self._lower(point, step, slope, scaled_ridge)
             if lower is None and self.loss.steepest < np.inf:
@@ -244,11 +244,11 @@ class Newton:
         cross = np.zeros((self.factor.rank, n_targets))
         return replace(self.plain, cross=cross, target_sum=none, target_square=none)
 
-    def largest_curvature(self, solution: RidgeSolution) -> float:
-        """Return the largest second derivative at the rows."""
+    def at_rows(self, solution: RidgeSolution) -> tuple[float, float]:
+        """Return the sum of the losses, and the largest second derivative at the rows."""
         predictor = self.rows.values(_as_vectors(solution))
         curvature = self.rows.backend.to_host(self.loss.curvature(self._targets, predictor))
-        return float(curvature[self.passes.row_counts() > 0].max())
+        return self._losses(predictor), float(curvature[self.passes.row_counts() > 0].max())
 
     def _joint(self, at: RidgeSolution) -> CurvatureSums:
         return streamed_features(self.passes, self.factor).curvature(self.loss, at)
@@ -279,9 +279,9 @@ class Newton:
         return self._losses(predictor) + scaled_ridge / 2 * float((at[:-1] ** 2).sum())
 
     @property
-    def _unit(self) -> float:
-        """The unit of constants: 1 for logarithms."""
-        return float(self.loss.nats or self.loss.positive)
+    def _has_unit(self) -> bool:
+        """Whether predictors are logarithms, of which a small change changes no prediction."""
+        return self.loss.nats or self.loss.positive
 
     @cached_property
     def _targets(self) -> Array:
@@ -379,14 +379,14 @@ class Newton:
         return image
 
 
-def _is_small(step: Floats, at: Floats, unit: float) -> bool:
+def _is_small(step: Floats, at: Floats) -> bool:
     """Return whether a step changes the coefficients by 1e-6 of the largest at most, and the constants by 1e-6.
 
-    The size of coefficients depends on that of kernel values. Constants that are logarithms have the unit 1, others 0.
+    Constants are logarithms; the size of coefficients depends on that of kernel values.
     """
     moved, size = np.abs(step), np.abs(at)
     coefficients = moved[:-1].max(initial=0.0) <= _SMALL * size[:-1].max(initial=0.0)
-    return bool(coefficients and moved[-1].max() <= _SMALL * (unit + size[-1].max()))
+    return bool(coefficients and moved[-1].max() <= _SMALL * (1.0 + size[-1].max()))
 
 
 def _as_vectors(solution: RidgeSolution) -> Floats:
