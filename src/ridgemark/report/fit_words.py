@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,20 @@ EXACT = {
     "classes": "exact kernel logistic regression",
     "losses": "exact kernel regression by this loss",
 }
+TUNED = {"numbers": "the target", "classes": "the target", "losses": "the target on the scale of the fitted function"}
 _SLOW, _LONG = 0.1, 10.0  # share of the passes' time, and seconds of the run; waiting for rows is told from here on
 CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
+
+
+class Nearness(NamedTuple):
+    """How close to exact a fit is proved to be."""
+
+    short: str
+    subject: str  # of a sentence that goes on with the distance
+    close: bool
+    negligible: bool  # more landmarks would not change the predictions noticeably
+    label: str  # of the bound
+    bound: str
 
 
 def predicts(model: Any) -> Literal["numbers", "classes", "losses"]:
@@ -99,7 +111,16 @@ def kernel_words(model: Any) -> str:
         return f"{name}, one bandwidth per feature, {np.min(widths):.3g} to {np.max(widths):.3g}"
     if isinstance(kernel, Mixture):
         return name
-    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(kernel))
+    return _rounded(repr(kernel))
+
+
+def loss_spelled(model: Any) -> str | None:
+    """Return the loss of a model with its parameters; None where it has no other loss than squared errors."""
+    return _rounded(repr(model.loss_)) if predicts(model) == "losses" else None
+
+
+def _rounded(text: str) -> str:
+    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", text)
 
 
 def tuned_words(tuning: Any, joined: str = ", ") -> str:
