@@ -1,34 +1,36 @@
 """Kernel regression from landmarks by other losses than squared errors, as a scikit-learn regressor."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils import column_or_1d
 
 from ridgemark.certificates import Certificate, audit_loss
-from ridgemark.diagnostics import LossDiagnosis, diagnose_loss
 from ridgemark.effects import EffectsSummary, average_effects, predicted_effects
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, in_form, in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
+from ridgemark.estimators.judged import exposed, judged_rows, losses_of
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
-from ridgemark.fitted import LeftOutTargets, Targets
+from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
 from ridgemark.fitting.squares import LeftOutPredictors
 from ridgemark.intervals.of_loss import loss_intervals
-from ridgemark.losses import Loss, Quantile, make_loss
-from ridgemark.rows import RowSource, open_rows
+from ridgemark.loss_diagnostics import LossDiagnosis, diagnose_loss
+from ridgemark.losses import Quantile, make_loss
+from ridgemark.rows import is_dask
 from ridgemark.rows.dask import mapped_rows
 from ridgemark.rows.rates import Rates
 from ridgemark.sampling import make_generator, separate_generator
 
 _RESCALE = "rescale the columns or the targets, or choose a larger ridge"
-_MOST_KEPT = 4096  # rows from which intervals are made
 
 
 class NystromRegressor(RegressorMixin, LandmarkModel):
@@ -96,6 +98,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
     """
 
     _smaller_coefficients = _RESCALE
+    _takes_exposure = True
     loss_ = FittedName(lambda model: model.loss)
     calibration_ = FittedName(lambda model: model.judged, optional=True)
 
@@ -146,7 +149,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         -------
         self
         """
-        return super().fit(*_exposed(X, y, sample_weight, exposure), checkpoint)
+        return super().fit(*exposed(X, y, sample_weight, exposure), checkpoint)
 
     @lazy_on_dask
     def predict(self, X: Any, exposure: Any = None) -> NDArray[Any]:
@@ -205,11 +208,11 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         """
         self._require_fit()
         with self._changing():
-            source, _ = self._open(*_exposed(X, y, sample_weight, exposure), reset=False)
+            source, _ = self._open(*exposed(X, y, sample_weight, exposure), reset=False)
             passes = self._passes(source)
             new = not self._may_be_of_fit(passes)
             everything = np.arange(source.n_rows)
-            judged = _judged_rows(self._model_loss(), self._values(source), passes, everything, new, self.random_state)
+            judged = judged_rows(self._model_loss(), self._values(source), passes, everything, new, self.random_state)
             self._model = replace(self._model, judged=judged)
         return self
 
@@ -221,7 +224,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         quantiles its `d2_pinball_score`.
         """
         self._require_fit()
-        source, _ = self._open(*_exposed(X, y, sample_weight, exposure), reset=False)
+        source, _ = self._open(*exposed(X, y, sample_weight, exposure), reset=False)
         passes, loss = self._passes(source), self._model_loss()
         targets, weights = passes.targets(), passes.row_counts()
         lost, null = losses_of(loss, targets, weights, self._values(source))
@@ -252,7 +255,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         sums = self._sums("certify")
         if kind != "audit":
             raise ParameterError(f'the kind of a certificate by a loss must be "audit", got {kind!r}')
-        passes = self._passes_of_fit(*_exposed(X, y, sample_weight, exposure))
+        passes = self._passes_of_fit(*exposed(X, y, sample_weight, exposure))
         rng = separate_generator(self.random_state)
         return audit_loss(passes, sums, self._model.loss, rng=rng, failure_probability=self.failure_probability)
 
@@ -273,7 +276,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         LossDiagnosis
         """
         sums = self._sums("diagnose")
-        passes = self._passes_of_fit(*_exposed(X, y, sample_weight, exposure))
+        passes = self._passes_of_fit(*exposed(X, y, sample_weight, exposure))
         return diagnose_loss(passes, sums, self._model.loss, self._model.function.numbers)
 
     @lazy_on_dask
@@ -339,7 +342,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         assert isinstance(left_out, LeftOutPredictors)
         model = self._without_residuals(fitted, form)
         rows = left_out.predictors[left_out.group]
-        judged = _judged_rows(solved.loss, rows, passes, left_out.rows, False, random_state)
+        judged = judged_rows(solved.loss, rows, passes, left_out.rows, False, random_state)
         warn_of_scales(model.function.kernel, passes)
         if judged.null_loss.max() > 0:
             warn_of_edge(solved.path)
@@ -350,18 +353,32 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
         """Return training rows with one target, a rate where there are exposures, and their form."""
+        if getattr(y, "ndim", 1) == 2 and not is_dask(y):
+            if y.shape[1] != 1:
+                raise self._several(y.shape[1])
+            y = column_or_1d(y, warn=True)
         source, form = super()._open(X, y, sample_weight, reset, keep_constant)
         loss = make_loss(self.loss, self.quantiles) if reset else self._model_loss()
         if getattr(source, "has_exposure", False):
             source = mapped_rows(source, Rates(loss))
         if source.n_targets != 1:
-            raise DataError(f"{type(self).__name__} fits one target, got {source.n_targets}; fit one model for each")
+            raise self._several(source.n_targets)
         several = self.quantiles is not None if reset else not self._model.schema.targets.flat
         targets = Targets(len(loss.parts()), not several, form.targets.single)
         return source, replace(form, targets=targets)
 
+    def _several(self, count):
+        """Return the error for several targets."""
+        return DataError(f"{type(self).__name__} fits one target, got {count}; fit one model for each")
+
     def _check_targets(self, targets, reset):
         return targets
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        with suppress(ParameterError):  # fit says what is wrong with the loss
+            tags.target_tags.positive_only = make_loss(self.loss).positive
+        return tags
 
     def _model_loss(self):
         """Return the loss of the fit."""
@@ -387,40 +404,3 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         if values.ndim != 1 or not ((values > 0) & np.isfinite(values)).all():
             raise DataError("exposure must be an array of one positive number for each row")
         return values
-
-
-def losses_of(loss: Loss, targets: Any, weights: Any, predictor: Any) -> tuple[Any, Any]:
-    """Return the mean loss of every function, and that of the best constant for these rows."""
-    lost, null, total = [], [], weights.sum()
-    ordered = np.sort(predictor, axis=1) if isinstance(loss, Quantile) else predictor
-    for k, part in enumerate(loss.parts()):
-        lost.append(weights @ part.judged(targets, ordered[:, k : k + 1]) / total)
-        constant = np.full_like(targets, part.constant(targets, weights))
-        null.append(weights @ part.judged(targets, constant) / total)
-    return np.array(lost), np.array(null)
-
-
-def _judged_rows(loss, predictor, passes, rows, outside, random_state):
-    """Return some of the rows with their predictors, and what is known of all of them."""
-    targets, weights = passes.targets()[rows], passes.row_counts()[rows]
-    lost, null = losses_of(loss, targets, weights, predictor)
-    below = weights @ (targets < loss.predicted(predictor)) / weights.sum()
-    eligible = np.flatnonzero(weights > 0)
-    kept = np.sort(make_generator(random_state).permutation(eligible)[:_MOST_KEPT])
-    equal = bool(np.ptp(weights[kept]) <= 1e-9 * weights[kept].max())
-    if not outside:
-        reason = "rows had part in the fit, and leaving them out is not exact for this loss"
-    else:
-        reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
-    return LeftOutTargets(
-        targets[kept, 0], weights[kept], predictor[kept], lost, null, below, outside and equal, reason
-    )
-
-
-def _exposed(X: Any, y: Any, sample_weight: Any, exposure: Any) -> tuple[Any, Any, Any]:
-    """Return the rows as a source that knows its exposure, where one is given."""
-    if exposure is None:
-        return X, y, sample_weight
-    if isinstance(X, RowSource):
-        raise ParameterError("a RowSource brings its own exposure; give it to open_rows(..., exposure=...)")
-    return open_rows(X, target=y, weight=sample_weight, exposure=exposure), None, None
