@@ -346,7 +346,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         warn_of_scales(model.function.kernel, passes)
         if judged.null_loss.max() > 0:
             warn_of_edge(solved.path)
-        if not solved.converged:
+        if not solved.converged and judged.null_loss.max() > 0:
             msg = f"Newton's method ended before it converged; {_RESCALE}"
             warn_user(msg, ConvergenceWarning)
         return replace(model, loss=solved.loss, judged=judged, cost=fitted.rows.cost)

@@ -37,7 +37,7 @@ def good(fit: Any) -> Answer | None:
         return None
     said, share = fit.model.loss_.words, _mean_share(known)
     sentence = (
-        f"The {said.score}, each row predicted without it. A prediction is {said.predicts}. On average: "
+        f"The {said.score}, each row predicted without it. What is predicted: {said.predicts}. On average: "
         f"{words.loss_words(fit.model, known)}."
     )
     if (held_out := fit.run.held_out) is not None:
@@ -66,7 +66,8 @@ def errors(fit: Any) -> list[Html | None]:
         return [html.note("The errors of this model are not known; give rows with --test."), _losses(fit)]
     rows, loss = fit.rows, fit.model.loss_
     middle = [rows["predicted"][len(rows["predicted"]) // 2]]
-    drawn, name = rows | {"predicted": middle}, fit.targets[len(fit.targets) // 2]
+    exposure = "" if fit.run.exposure is None else " per exposure"
+    drawn, name = rows | {"predicted": middle}, fit.targets[len(fit.targets) // 2] + exposure
     if loss.levels:
         calibration = [_shares_figure(fit), _groups_figure(fit)]
     elif rows["calibration"] and len(rows["calibration"][0]) > 1:
@@ -107,7 +108,9 @@ def rows(fit: Any) -> list[Html | None]:
 
 
 def path_figure(fit: Any, path: Any) -> Html:
-    """Return mean losses over the ridges searched."""
+    """Return mean losses over the ridges searched; of equal targets, which every ridge predicts, a note."""
+    if (known := _left_out(fit)) is not None and not known["null_loss"].max() > 0:
+        return html.note("All targets are equal, so that every lambda predicts them.")
     return figures.loss_path_figure(path, fit.model.loss_.words.loss)
 
 
