@@ -8,7 +8,7 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.cli import classes
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.estimators.nystrom_regressor import losses_of
+from ridgemark.estimators.judged import losses_of
 from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.intervals.of_loss import loss_intervals
