@@ -21,5 +21,5 @@ def solve(
 ) -> Solved:
     """Choose the ridge by rows left out, and solve: in closed form, or for another loss by Newton's method."""
     if loss is not None:
-        return solve_loss(rows, sums, recipe, loss)
+        return solve_loss(rows, sums, recipe, loss, chosen.ridge)
     return solve_squares(rows.summed, sums, recipe, kept, chosen.ridge)
