@@ -1,19 +1,18 @@
 """The page of a fit by a loss, and a loss of one's own: one class, and all that an estimator does with it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import ridgemark
 from ridgemark import NystromRegressor, open_rows
-from ridgemark.backends import backend_of
 from ridgemark.cli.measures import fit_and_measure, held_out, kind_of, summary
 from ridgemark.errors import ParameterError
-from ridgemark.losses import Loss, LossWords, Quantile
+from ridgemark.losses import Loss, Quantile
 from ridgemark.report.fit_page import fit_page
+from tests.losses.log_cosh import LogCosh
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (300, 2))
@@ -25,31 +24,6 @@ TARGETS = {
 }
 TRAIN, TEST = slice(0, 200), slice(200, 300)
 OPTIONS = {"kernel": "gaussian", "bandwidth": 1.0, "n_landmarks": 25, "random_state": 0}
-
-
-@dataclass(frozen=True)
-class LogCosh(Loss):
-    """`log cosh(y - eta)`: squares of small residuals, absolute values of large ones."""
-
-    name: ClassVar[str] = "log-cosh"
-    words: ClassVar[LossWords] = LossWords(
-        "log-cosh regression", "the centre of y", "log-cosh loss", "share of the log-cosh loss explained"
-    )
-    steepest: ClassVar[float] = 1.0
-
-    def values(self, targets, predictor):
-        size, xp = abs(targets - predictor)[:, 0], backend_of(predictor).xp
-        return size + xp.log1p(xp.exp(-2 * size)) - np.log(2)
-
-    def slopes(self, targets, predictor):
-        return backend_of(predictor).xp.tanh(predictor - targets)
-
-    def curvature(self, targets, predictor):
-        return 1 - self.slopes(targets, predictor)[:, 0] ** 2
-
-    def conjugate(self, targets, slopes):
-        entropies = (p * np.log(np.where(p > 0, 2 * p, 1.0)) for p in ((1 + slopes) / 2, (1 - slopes) / 2))
-        return (slopes * targets + sum(entropies))[:, 0]
 
 
 def measured(loss, y, **more):
