@@ -19,9 +19,9 @@ def walk_downhill(
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
     Neighbours are first two positions away, then one, or as the strides say; closer ones only where those differ. The
-    smaller ridge is tried first, as a walk begins at a large one. Small ridges are slow: once three positions are known, a neighbour is tried
-    only where the parabola through the three nearest ones promises a gain, unless errors are not `smooth`. A gain must
-    exceed `least_gain`.
+    smaller ridge is tried first, as a walk begins at a large one. Small ridges are slow: once three positions are
+    known, a neighbour is tried only where the parabola through the three nearest ones promises a gain, unless errors
+    are not `smooth`. A gain must exceed `least_gain`.
     """
     errors: dict[int, float] = {}
 
