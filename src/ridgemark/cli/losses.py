@@ -40,9 +40,9 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise ParameterError(f"--classify fits labels and --loss {loss} numbers; leave one of them out")
     if options["certify"] not in (None, "audit"):
         raise ParameterError(f"--certify must be audit with --loss, got {options['certify']}")
-    made, one = make_loss(loss, options["quantiles"]), np.ones(1)
+    made, unit = make_loss(loss, options["quantiles"]), np.ones(1)
     if options["exposure"] is not None:
-        made.with_exposure(one[:, None], one, one)
+        made.with_exposure(unit[:, None], unit, unit)
 
 
 def check_targets(source: RowSource, test: RowSource | None, options: Mapping[str, Any]) -> None:
@@ -81,10 +81,12 @@ def outputs(model: Any, names: Sequence[str] | None) -> Sequence[Any]:
 
 def sample(model: Any, source: RowSource) -> dict[str, Any]:
     """Return the errors on rows of the fit, each left out, the most influential rows, and average effects."""
-    diagnosis, known = model.diagnose(source), model.calibration_
+    diagnosis, judged = model.diagnose(source), model.calibration_
     some = encoded_source(model, source).take(diagnosis.rows[:_EFFECTS])
-    errors = _errors(model.loss_, known.targets[:, None], known.weights, known.predictors, _ends(model, known, source))
-    losses = {name: getattr(known, name).tolist() for name in ("loss", "null_loss", "below")}  # of more rows
+    errors = _errors(
+        model.loss_, judged.targets[:, None], judged.weights, judged.predictors, _ends(model, judged, source)
+    )
+    losses = {name: getattr(judged, name).tolist() for name in ("loss", "null_loss", "below")}  # of more rows
     effects = model.effects_summary(encoded_rows(some.features, some.weights)).to_record()
     named = [effect | {"target": str(effect["target"])} for effect in effects]
     return errors | losses | {"top": diagnosis.to_record()["top"], "effects": named}
@@ -93,22 +95,22 @@ def sample(model: Any, source: RowSource) -> dict[str, Any]:
 def held_out(model: Any, source: RowSource) -> dict[str, Any]:
     """Return the errors on test rows, and the coverage of the intervals."""
     opened, _ = model._open(source, None, None, reset=False)
-    block, known = opened.take(np.arange(source.n_rows)), model.calibration_
+    block, judged = opened.take(np.arange(source.n_rows)), model.calibration_
     loss, weights = model.loss_, row_weights(block)
     loss.bound(block.targets, weights)
     predictor = model._linear(encoded_rows(block.features))
-    ends = _ends(model, known, source, predictor)
+    ends = _ends(model, judged, source, predictor)
     errors = _errors(loss, block.targets, weights, predictor, ends)
     lost, null = losses_of(loss, block.targets, weights, predictor)
     return errors | {"loss": lost.tolist(), "null_loss": null.tolist()}
 
 
-def _ends(model: Any, known: Any, source: Any, predictor: Floats | None = None) -> Floats | None:
-    """Return intervals (n, 2), by default of the rows known; None where none are made, or exposures differ."""
+def _ends(model: Any, judged: Any, source: Any, predictor: Floats | None = None) -> Floats | None:
+    """Return intervals (n, 2), by default of the rows judged; None where none are made, or exposures differ."""
     if getattr(source, "has_exposure", False) or words.interval_shortage(model):
         return None
-    rows = known.targets, known.weights, known.predictors
-    return loss_intervals(model.loss_, known.predictors if predictor is None else predictor, *rows, words.COVERAGE)
+    rows = judged.targets, judged.weights, judged.predictors
+    return loss_intervals(model.loss_, judged.predictors if predictor is None else predictor, *rows, words.COVERAGE)
 
 
 def _errors(loss: Loss, targets: Floats, weights: Floats, predictor: Floats, ends: Floats | None) -> dict[str, Any]:
@@ -160,9 +162,9 @@ def has_intervals(model: Any) -> bool:
 
 def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     """Return the errors of a fit in plain numbers, for a machine."""
-    path, known = getattr(model, "ridge_path_", None), getattr(model, "calibration_", None)
+    path, judged = getattr(model, "ridge_path_", None), getattr(model, "calibration_", None)
     measured: dict[str, Any] = {
-        "left_out": None if known is None else {name: getattr(known, name).tolist() for name in _ERRORS[2:5]},
+        "left_out": None if judged is None else {name: getattr(judged, name).tolist() for name in _ERRORS[2:5]},
         "held_out": run.held_out and {name: run.held_out[name] for name in _ERRORS if name in run.held_out},
     }
     for errors in filter(None, measured.values()):
@@ -178,9 +180,9 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
 
 def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit by a loss in a few lines of labels and values."""
-    said, known = model.loss_.words, getattr(model, "calibration_", None)
+    said, judged = model.loss_.words, getattr(model, "calibration_", None)
     alone = "each row predicted without it"
-    errors = None if known is None else {"loss": known.loss, "null_loss": known.null_loss, "below": known.below}
+    errors = None if judged is None else {"loss": judged.loss, "null_loss": judged.null_loss, "below": judged.below}
     exposure = "" if run.exposure is None else f", for an exposure of 1 (column {shown(str(run.exposure))})"
     return [
         ("predicts", f"{said.predicts}{exposure}, by {said.regression}"),

@@ -268,9 +268,9 @@ def interval_shortage(model: Any) -> str | None:
     )
 
 
-def _loss_shortage(loss: Loss, known: Any) -> str | None:
+def _loss_shortage(loss: Loss, judged: Any) -> str | None:
     try:
-        loss_intervals(loss, known.predictors[:1], known.targets, known.weights, known.predictors, COVERAGE)
+        loss_intervals(loss, judged.predictors[:1], judged.targets, judged.weights, judged.predictors, COVERAGE)
     except ParameterError as error:
         return f"not made: {error}"
     return None

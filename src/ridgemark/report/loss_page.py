@@ -33,12 +33,12 @@ def nearness(fit: Any) -> Nearness:
 
 def good(fit: Any) -> Answer | None:
     """Return how good the fit is, where that is known."""
-    if (known := _left_out(fit)) is None:
+    if (losses := _left_out(fit)) is None:
         return None
-    said, share = fit.model.loss_.words, _mean_share(known)
+    said, share = fit.model.loss_.words, _mean_share(losses)
     sentence = (
         f"The {said.score}, each row predicted without it. What is predicted: {said.predicts}. On average: "
-        f"{words.loss_words(fit.model, known)}."
+        f"{words.loss_words(fit.model, losses)}."
     )
     if (held_out := fit.run.held_out) is not None:
         sentence += f" On {held_out['n_rows']:,} held-out rows the share is {_mean_share(held_out):.1%}."
@@ -116,12 +116,12 @@ def path_figure(fit: Any, path: Any) -> Html:
 
 def _left_out(fit: Any) -> Mapping[str, Any] | None:
     """Return losses of rows predicted without them; None where no rows are known."""
-    known = getattr(fit.model, "calibration_", None)
-    return None if known is None else {name: getattr(known, name) for name in ("loss", "null_loss", "below")}
+    losses = getattr(fit.model, "calibration_", None)
+    return None if losses is None else {name: getattr(losses, name) for name in ("loss", "null_loss", "below")}
 
 
-def _mean_share(known: Mapping[str, Any]) -> float:
-    shares = words.shares_explained(known["loss"], known["null_loss"])
+def _mean_share(losses: Mapping[str, Any]) -> float:
+    shares = words.shares_explained(losses["loss"], losses["null_loss"])
     return float(np.mean([share or 0.0 for share in shares]))
 
 
@@ -129,14 +129,14 @@ def _losses(fit: Any) -> Html | None:
     """Return the loss of every function, left out and held out, beside that of the best constant."""
     said, levels = fit.model.loss_.words, fit.model.loss_.levels
     columns: list[tuple[str, Sequence[float | None], str]] = []
-    for which, known in (("left out", _left_out(fit)), ("held out", fit.run.held_out)):
-        if known is not None:
+    for which, losses in (("left out", _left_out(fit)), ("held out", fit.run.held_out)):
+        if losses is not None:
             columns += [
-                (f"{said.loss}, {which}", known["loss"], ".4g"),
-                ("of the best constant", known["null_loss"], ".4g"),
-                ("explained", words.shares_explained(known["loss"], known["null_loss"]), ".1%"),
+                (f"{said.loss}, {which}", losses["loss"], ".4g"),
+                ("of the best constant", losses["null_loss"], ".4g"),
+                ("explained", words.shares_explained(losses["loss"], losses["null_loss"]), ".1%"),
             ]
-            columns += [("below", known["below"], ".1%")] if levels else []
+            columns += [("below", losses["below"], ".1%")] if levels else []
     if not columns:
         return None
     cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
