@@ -381,8 +381,8 @@ def average_effects(
         values = predicted_effects(passes, kernel, dual_coef, effects, *predicted)
         weights = passes.row_counts()
         average = np.tensordot(weights, values, axes=1) / weights.sum()
-        found = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
-        spread = found.T.reshape(3, *values.shape[1:])
+        quartiles = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
+        spread = quartiles.T.reshape(3, *values.shape[1:])
         return EffectsSummary(tuple(effects), average, None, None, spread, len(values), targets)
     totals, quartiles = _totals(passes, kernel, dual_coef, effects)
     average = totals.first / totals.weight

@@ -75,12 +75,15 @@ class LandmarkModel(KernelModel):
     def _choice(self, fit):
         """Return how the landmarks were chosen."""
         warn_of_few_rows(self.n_landmarks, fit.count)
-        landmarks, sums = fit.landmarks, fit.sums
+        landmarks, sums = fit.landmarks, fit.sums.moments.without_products()
+        if (count := len(fit.solved.ridges)) > len(sums.target_sum):  # quantiles share one response
+            shared = ("cross", "target_sum", "target_square")
+            sums = replace(sums, **{name: np.repeat(getattr(sums, name), count, axis=-1) for name in shared})
         by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
         return Choice(
             fit.count,
             None if fit.rows.are_sampled else landmarks.scores,
-            sums.moments.without_products(),
+            sums,
             landmarks.scores is not None,
             by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )

@@ -181,8 +181,8 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
             Of amounts; for counts with exposures there is no interval.
         """
         self._require_fit()
-        loss, known = self._model_loss(), self._model.judged
-        if known is None:
+        loss, judged = self._model_loss(), self._model.judged
+        if judged is None:
             raise DataError("there are no rows to make intervals from; call calibrate(X, y)")
         factor = self._exposure_of(X, exposure)
         if factor is not None and loss.name != "gamma":
@@ -190,7 +190,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
                 "intervals of counts with exposures are not made; leave the exposure out for those of rates"
             )
         predictor = self._linear(X)
-        ends = loss_intervals(loss, predictor, known.targets, known.weights, known.predictors, coverage)
+        ends = loss_intervals(loss, predictor, judged.targets, judged.weights, judged.predictors, coverage)
         return in_range(ends if factor is None else ends * factor[:, None], "the interval", _RESCALE)
 
     @computing
@@ -346,7 +346,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         warn_of_scales(model.function.kernel, passes)
         if judged.null_loss.max() > 0:
             warn_of_edge(solved.path)
-        if not solved.converged:
+        if not solved.converged and judged.null_loss.max() > 0:
             msg = f"Newton's method ended before it converged; {_RESCALE}"
             warn_user(msg, ConvergenceWarning)
         return replace(model, loss=solved.loss, judged=judged, cost=fitted.rows.cost)

@@ -69,6 +69,11 @@ class Loss(ABC):
     positive: ClassVar[bool] = False
     nats: ClassVar[bool] = False
 
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels of the quantiles that are predicted; none where something else is."""
+        return ()
+
     @abstractmethod
     def values(self, targets: Array, predictor: Array) -> Array:
         """Return `l(y, eta)` of every row, shape (n,), never negative."""

@@ -142,13 +142,23 @@ def path_figure(
     )
 
 
-def predicted_figure(rows: Any, which: str, target: int, name: str) -> Html:
-    """Return observed against predicted values of one target on some rows, with intervals if available."""
+def loss_path_figure(path: Any, loss: str) -> Html:
+    """Return mean losses over the ridges searched."""
+    searched, training = (loss, path.loo_loss.tolist()), ("training loss", path.training_loss.tolist())
+    return path_figure(path, searched, training, [path.chosen], "")
+
+
+def predicted_figure(rows: Any, which: str, target: int, name: str, log: bool = False) -> Html:
+    """Return observed against predicted values of one target on some rows, with intervals if available.
+
+    Axes are logarithmic if `log`, where all values are positive.
+    """
     observed, predicted = rows["observed"][target], rows["predicted"][target]
     lower, upper = (rows[side][target] if side in rows else None for side in ("lower", "upper"))
     series = Series("observed", predicted, observed, lower, upper, kind="points")
     bars = f" Bars are prediction intervals with target coverage {COVERAGE:.0%}." if "lower" in rows else ""
-    chart = Chart("predicted", "observed", [series], diagonal="observed = predicted")
+    log = log and min(map(min, filter(None, (observed, predicted, lower)))) > 0
+    chart = Chart("predicted", "observed", [series], diagonal="observed = predicted", log_x=log, log_y=log)
     return figure(chart, f"predicted-{target}", f"{printable(name)}: {len(observed)} {which}.{bars}")
 
 
