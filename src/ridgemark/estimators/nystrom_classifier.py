@@ -340,6 +340,11 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         repeats = model.rows.n_duplicates / model.choice.sums.n_rows
         return share_in_common(model.rows.hashes, distinct.smallest) > 2 * repeats
 
+    def _curvature(self, values):
+        """Return the curvature of the log loss, of more than two classes the mean of `p (1 - p)` over the classes."""
+        odds = np.exp(class_loss(len(self.classes_)).log_probabilities(values))
+        return (odds * (1.0 - odds)).mean(axis=1)
+
     def _log_odds(self, X):
         """Return the functions at new rows, shape (n, 1) or (n, K)."""
         self._require_fit()

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any, Self
 
-from ridgemark.effects import feature_importances
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.calibration import draw_rows, noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.cautions import (
@@ -16,15 +15,13 @@ from ridgemark.estimators.cautions import (
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.regression_model import RegressionModel, Regressor
+from ridgemark.explaining import draw_background, merged_background
 from ridgemark.fitted import FittedModel
 from ridgemark.fitting import Sums, solve_squares
 from ridgemark.fitting.fit import fit
 from ridgemark.losses import loss_sums
-from ridgemark.passes import RowPasses
 from ridgemark.path import keep_rows, leave_one_out
-from ridgemark.rows import ArrayRows
-from ridgemark.rows.base import stack_rows
-from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, merge_smallest
+from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 
 
@@ -264,7 +261,6 @@ class NystromRidge(Regressor, RegressionModel):
         total = Sums(sums.factor, _sums_with(known, passes, recipe), sums.fit_intercept, sums.target_origin)
         solved = solve_squares(passes, total, recipe, rows.sample, n_distinct=count_distinct(rows.hashes))
         function = self._function_with(known.function, solved)
-        seen = _rows_seen(rows.sample, function.points, passes)
         model = FittedModel(
             schema=known.schema,
             function=function,
@@ -274,9 +270,7 @@ class NystromRidge(Regressor, RegressionModel):
             cost=known.cost,
             sums=solved.fit,
             tuning=known.tuning,
-            importances=feature_importances(
-                seen, known.schema.table, function.kernel, function.points, function.dual_coef
-            ),
+            background=merged_background(known.background, draw_background(passes, None)),
             noise=noise_before(known),
         )
         warn_of_rounding(passes, solved.fit, function)
@@ -301,14 +295,6 @@ def _sample(known, passes, recipe):
     """Return a sample of the rows of all batches for leave-one-out; None where a batch gave none."""
     searched = recipe.criterion == "loo" and not recipe.one_ridge
     return known.rows.sample + keep_rows(passes) if searched and known.rows.sample is not None else None
-
-
-def _rows_seen(sample, landmarks, passes):
-    """Return rows of all batches: those kept, or else the landmarks beside the rows of the last batch."""
-    if sample is not None:
-        return sample.passes(passes.memory_budget)
-    last = passes.take(passes.distinct_rows().indices[:KEPT_HASHES]).features
-    return RowPasses(ArrayRows(stack_rows([landmarks, last])), passes.memory_budget)
 
 
 def _sums_with(known, passes, recipe):

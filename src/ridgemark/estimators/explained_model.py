@@ -1,0 +1,104 @@
+"""What is asked of any fitted model from landmarks about its predictions: what matters, curves, novelty."""
+
+from typing import Any
+
+import numpy as np
+
+from ridgemark.errors import DataError, ParameterError
+from ridgemark.estimators.base import FittedName
+from ridgemark.estimators.computing import computing
+from ridgemark.estimators.kernel_model import KernelModel
+from ridgemark.explaining import Curve, Novelty, curve_of, novelty_of
+from ridgemark.parameters import real_number
+
+_MATTERS = 0.01  # importance of a column whose range counts
+_TOO_LONG = ": a precomputed kernel has no columns, and for very many columns it would take too long"
+
+
+class ExplainedModel(KernelModel):
+    """Explanations of the linear predictor: predictions of numbers, and log-odds of classes."""
+
+    importance_ = FittedName(lambda model: model.importance, optional=True, reason=_TOO_LONG)
+    feature_importances_ = FittedName(
+        lambda model: model.importance and model.importance.normalised, optional=True, reason=_TOO_LONG
+    )
+    derivative_shares_ = FittedName(lambda model: model.derivative_shares, optional=True)
+
+    @computing
+    def curve(self, column: Any) -> Curve:
+        """Return the prediction as a function of one column, the other columns as in rows of the fit.
+
+        Parameters
+        ----------
+        column : str or int
+            The name of the column, or its position.
+
+        Returns
+        -------
+        Curve
+            `grid`, `mean` over 200 rows of the fit, `rows`, and a band `low` to `high`, which shows how much the other
+            columns change the prediction. For classes it is the log-odds.
+        """
+        background = self._background("curve")
+        form = self._model.schema
+        position = self._position_of(column)
+        field = None if form.table is None else form.table.fields[position]
+        features = np.flatnonzero(form.owners == position)
+        flat = self._model.function.dual_coef.shape[1] == 1
+        return curve_of(self._model.function.at, form.columns[position], field, features, background.rows, flat)
+
+    @computing
+    def novelty(self, X: Any, level: float = 0.05) -> Novelty:
+        """Return how far rows are from the rows of the fit.
+
+        The measure is the posterior variance of the function at the row, in the distance of the kernel. It is shown as
+        a rank: the share of the rows of the fit, each left out, that are at least as far. A row beyond the range of a
+        column whose importance is at least 1% ranks before those within; columns in which a row lies beyond their
+        range are named separately. What the kernel ignores, it cannot see: a column without influence makes no row
+        novel.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows.
+        level : float, default=0.05
+            The largest share at which a row is flagged; about this share of rows like those of the fit is flagged too.
+
+        Returns
+        -------
+        Novelty
+            `share`, `flag` and `beyond`.
+        """
+        if not 0.0 < real_number(level) < 1.0:
+            raise ParameterError(f"level must be a number between 0 and 1, got {level!r}")
+        background = self._background("novelty")
+        sums, form, source = self._sums("novelty", compact=True), self._model.schema, self._rows(X)
+        curvature = self._curvature(self._model.function.at(background.rows))
+        importance = self._model.importance
+        matters = np.zeros(len(form.columns)) if importance is None else importance.normalised
+        about_columns = form.columns, form.owners, matters >= _MATTERS
+        novelty = novelty_of(self._passes(source), sums, background, curvature, *about_columns, float(level))
+        self._warn_of_unseen(source)
+        return novelty
+
+    def _curvature(self, values):
+        """Return the factors of the weights of rows in the sums of the fit, where these are the predictions."""
+        return np.ones(len(values))
+
+    def _background(self, what):
+        """Return the rows of the fit that explanations compare with."""
+        self._require_fit()
+        background = self._model.background
+        if background is None:
+            raise DataError(f"{what} needs columns, which rows of a precomputed kernel do not have")
+        return background
+
+    def _position_of(self, column):
+        """Return the position of a column that is given by its name or position."""
+        names = self._model.schema.columns
+        if isinstance(column, str) and column in names:
+            return names.index(column)
+        if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
+            return int(column)
+        shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+        raise ParameterError(f"column must be one of {shown}, or a position from 0 to {len(names) - 1}, got {column!r}")
