@@ -1,4 +1,4 @@
-"""What the columns do to the predictions: effects of each, their averages with standard errors, and shares of derivatives."""
+"""What the columns do to predictions: effects of each, their averages with errors, and shares of derivatives."""
 
 from __future__ import annotations
 
