@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
-from tables import load
 
 from ridgemark import NystromRidge
 from ridgemark.errors import RidgemarkWarning
+from tables import load
 
 SETS = ("ames", "sacramento", "hotel", "loans", "wage", "flchain", "gss-wages", "college", "nlswork", "storms")
 SETS += ("saratoga", "vietnam", "yrbss", "airfare", "computers", "movies")

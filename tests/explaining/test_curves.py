@@ -80,7 +80,7 @@ def test_curves_of_several_outputs_and_of_loaded_models_are_the_same(tmp_path):
 
 @pytest.mark.parametrize("column", ["nothing", 7, 1.5, None])
 def test_unknown_columns_are_refused(fitted, column):
-    with pytest.raises(ParameterError, match="column must be one of area, age, .* or a position from 0 to 6"):
+    with pytest.raises(ParameterError, match=r"column must be one of area, age, .* or a position from 0 to 6"):
         fitted[0].curve(column)
 
 

@@ -93,7 +93,7 @@ def test_loaded_models_sparse_rows_and_classes_answer_alike(tmp_path):
     ):
         loaded = load(model.save(tmp_path / "m"))
         assert loaded.novelty(new).share == pytest.approx(model.novelty(new).share, abs=0.01)
-        with pytest.raises(DataError, match="novelty needs the sums .* save it with sums=True"):
+        with pytest.raises(DataError, match=r"novelty needs the sums .* save it with sums=True"):
             load(model.save(tmp_path / "m", sums=False)).novelty(new)
     model = _fitted(sparse.csr_array(X), y, n_landmarks=60)
     assert model.novelty(sparse.csr_array(new)).share == pytest.approx(model.novelty(new).share)

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.estimators.base import FittedName
+from ridgemark.estimators.base import FittedName, in_range
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.kernel_model import KernelModel
-from ridgemark.explaining import Curve, Novelty, curve_of, novelty_of
+from ridgemark.explaining import Contributions, Curve, Novelty, contributions_of, curve_of, novelty_of
 from ridgemark.parameters import real_number
 
+_BACKGROUND, _MOST_BACKGROUND = 100, 10_000  # rows that contributions compare with
 _MATTERS = 0.01  # importance of a column whose range counts
 _TOO_LONG = ": a precomputed kernel has no columns, and for very many columns it would take too long"
 
@@ -46,6 +47,61 @@ class ExplainedModel(KernelModel):
         features = np.flatnonzero(form.owners == position)
         flat = self._model.function.dual_coef.shape[1] == 1
         return curve_of(self._model.function.at, form.columns[position], field, features, background.rows, flat)
+
+    @computing
+    def contributions(self, X: Any, background: Any = None) -> Contributions:
+        """Return what each column contributes to the prediction at each row; of classes, to the log-odds.
+
+        The contributions of a row add up to its prediction minus the mean prediction over the background. They are
+        interventional Shapley values for parts of the kernel that are products over columns (Gaussian and Laplacian
+        kernels and their products) or linear, and path integrals from the background to the row for other parts.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows.
+        background : array, sparse matrix, DataFrame or RowSource, optional
+            The rows to compare with, at most 10,000; a RowSource has its own weights. By default 100 rows of the fit,
+            drawn by their weights.
+
+        Returns
+        -------
+        Contributions
+            `values`, `base`, `kind` and `error`; `to_shap()` gives an object of the package shap.
+        """
+        kept, function, form = self._background("contributions"), self._model.function, self._model.schema
+        source = self._rows(X)
+        rows, weights = kept.rows[:_BACKGROUND], np.ones(min(len(kept), _BACKGROUND))
+        if background is not None:
+            rows, weights = self._rows_to_compare(background)
+        passes = self._passes(source)
+        base = weights @ function.at(rows) / weights.sum()
+        values, errors, kind = contributions_of(
+            *(passes, function.kernel, function.points, function.dual_coef, rows, weights),
+            *(form.owners, len(form.columns), function.values(passes) - base),
+        )
+        values = in_range(values, "a contribution", "rescale the columns or the targets")
+        self._warn_of_unseen(source)
+        flat = values.shape[2] == 1
+        return Contributions(
+            values[:, :, 0] if flat else values,
+            float(base[0]) if flat else base,
+            kind,
+            errors[:, 0] if flat else errors,
+            form.columns,
+            np.asarray(X) if hasattr(X, "__array__") and np.ndim(X) == 2 else None,
+        )
+
+    def _rows_to_compare(self, background):
+        """Return rows given as a background, as features, and their weights."""
+        passes = self._passes(self._rows(background))
+        n_rows = passes.source.n_rows
+        if n_rows > _MOST_BACKGROUND:
+            raise DataError(f"background must have at most {_MOST_BACKGROUND:,} rows, got {n_rows:,}; give a sample")
+        weights = passes.row_counts()
+        if not weights.any():
+            raise DataError("background must have a row of positive weight; give other weights")
+        return passes.take(np.arange(n_rows)).features, weights
 
     @computing
     def novelty(self, X: Any, level: float = 0.05) -> Novelty:

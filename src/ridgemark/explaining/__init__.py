@@ -5,15 +5,18 @@ a sample of the rows of the fit, its background.
 """
 
 from ridgemark.explaining.background import Background, draw_background, merged_background
+from ridgemark.explaining.contributions import Contributions, contributions_of
 from ridgemark.explaining.curves import Curve, curve_of
 from ridgemark.explaining.importance import Importance, total_indices
 from ridgemark.explaining.novelty import Novelty, novelty_of
 
 __all__ = [
     "Background",
+    "Contributions",
     "Curve",
     "Importance",
     "Novelty",
+    "contributions_of",
     "curve_of",
     "draw_background",
     "merged_background",

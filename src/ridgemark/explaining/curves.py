@@ -102,7 +102,8 @@ def _numbers(values: Floats) -> Floats:
     different = np.unique(values)
     if len(different) <= _POINTS:
         return different
-    return np.linspace(*np.quantile(values, _ENDS), _POINTS)
+    first, last = np.quantile(values, _ENDS)
+    return np.linspace(first, last, _POINTS)
 
 
 def _levels(field: Field, values: Floats) -> Indices:
