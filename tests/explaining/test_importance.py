@@ -109,7 +109,7 @@ def test_too_many_columns_have_none(monkeypatch):
 
 def test_less_work_takes_fewer_rows(monkeypatch):
     X = np.random.default_rng(0).normal(size=(400, 4))
-    assert total_indices(_linear, 50, X, np.arange(4), _names(4)).n_rows == 400
+    assert total_indices(_linear, 50, X, np.arange(4), _names(4)).n_rows == 400  # all
     monkeypatch.setattr(importance, "_WORK", 400.0 * 4 * 50 * 24 / 2)
     assert total_indices(_linear, 50, X, np.arange(4), _names(4)).n_rows == 200
 

@@ -110,12 +110,14 @@ class NystromRidge(Regressor, RegressionModel):
     tuning_ : TuningResult
         Levels, trajectories, how each level was judged and what was chosen; exists if the bandwidth was tuned.
     feature_importances_ : array of shape (n_features,)
+        How much the prediction changes when a column takes its value from another row of the fit, as shares with the
+        sum one; computed when it is first read. Exists for every kernel of columns, unless columns are very many.
+    importance_ : Importance
+        The same as shares of the variance of the prediction, with their standard errors.
+    derivative_shares_ : array of shape (n_features,)
         Each column's share of the mean squared gradient of the prediction times the column's variance; exists for every
-        kernel with known derivatives, if `(landmarks + 1000) * columns` is at most 2e7. Importances sum to one; that of
-        a column that becomes several features is the sum over these. For a column of more than 100 levels half the mean
-        squared difference from predictions with another row's level is taken. After `partial_fit` they are computed on
-        the rows kept of all batches if a ridge is searched by leave-one-out, and otherwise on the landmarks and the
-        rows of the last batch.
+        kernel with known derivatives, if `(landmarks + 1000) * columns` is at most 2e7. For a column of more than 100
+        levels half the mean squared difference from predictions with another row's level is taken.
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
         The ridge, and its product with the sum of weights.
     ridge_path_ : RidgePath

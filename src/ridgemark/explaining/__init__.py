@@ -9,6 +9,7 @@ from ridgemark.explaining.contributions import Contributions, contributions_of
 from ridgemark.explaining.curves import Curve, curve_of
 from ridgemark.explaining.importance import Importance, total_indices
 from ridgemark.explaining.novelty import Novelty, novelty_of
+from ridgemark.explaining.values import values_in_words
 
 __all__ = [
     "Background",
@@ -22,4 +23,5 @@ __all__ = [
     "merged_background",
     "novelty_of",
     "total_indices",
+    "values_in_words",
 ]

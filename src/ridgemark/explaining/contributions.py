@@ -35,8 +35,8 @@ class Contributions:
         The mean prediction over the background.
     kind : {"shapley", "path"}
         Interventional Shapley values, where the kernel is a sum of products over columns. With "path", parts of the
-        kernel that are no such products have path integrals (Aumann-Shapley values), along straight lines between the
-        features that the kernel sees.
+        kernel that are not such products have path integrals (Aumann-Shapley values), along straight lines between
+        the features that the kernel sees.
     error : array of shape (n,) or (n, n_outputs)
         An estimate of the largest error of a contribution in each row, of the quadrature and of rounding.
     columns : tuple of str
@@ -84,9 +84,9 @@ class ContributionTask(Task):
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         """Return the contributions, and below them their errors."""
         rows = _seen(self.kernel, block.features)
-        found = [(method.values(rows, rule), share) for method, rule, share in self.methods]
-        error = sum(share * abs(values).sum(axis=1, keepdims=True) for values, share in found)
-        return np.concatenate([sum(values for values, _ in found), error], axis=1)
+        parts = [(method.values(rows, rule), share) for method, rule, share in self.methods]
+        error = sum(share * abs(values).sum(axis=1, keepdims=True) for values, share in parts)
+        return np.concatenate([sum(values for values, _ in parts), error], axis=1)
 
 
 def contributions_of(
@@ -112,8 +112,8 @@ def contributions_of(
     methods: list[Method] = [Shapley(parts, *seen)] if parts.products or parts.linear else []
     methods += [PathIntegrals(parts.others, *seen)] if parts.others else []
     pilot = _seen(kernel, passes.take(_some(passes.source.n_rows, _PILOT[0])).features)
-    found = passes.map(ContributionTask(kernel, [(method, *_accurate_rule(method, pilot)) for method in methods]))
-    values, errors = found[:, :-1], found[:, -1]
+    computed = passes.map(ContributionTask(kernel, [(method, *_accurate_rule(method, pilot)) for method in methods]))
+    values, errors = computed[:, :-1], computed[:, -1]
     missing, sizes = gaps - values.sum(axis=1), abs(values)
     total = sizes.sum(axis=1)[:, None]
     values += np.divide(sizes, total, out=np.zeros_like(sizes), where=total > 0.0) * missing[:, None]

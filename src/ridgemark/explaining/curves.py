@@ -39,7 +39,7 @@ class Curve:
         The same of single rows.
     low, high : arrays of the shape of the mean
         The band: the quantiles 0.1 and 0.9 over the rows. It shows how much the other columns change the prediction,
-        and is no interval of confidence.
+        and is not a confidence interval.
     """
 
     column: str
@@ -85,8 +85,7 @@ def _grid(name: str, field: Field | None, values: Floats) -> tuple[Any, Floats]:
     elif field.kind == "date" and ELAPSED in field.parts:
         days = _numbers(values[:, field.parts.index(ELAPSED)])
         grid = np.array([moment(field.origin + _DAY * day) for day in days])
-        chosen = [PARTS.index(part) for part in field.parts if part != MISSING]
-        settings = date_parts(grid, field.origin)[:, chosen]
+        settings = date_parts(grid, field.origin)[:, [PARTS.index(part) for part in field.parts if part != MISSING]]
     elif field.kind == "number" and VALUE in field.parts:
         present = values[:, -1] == 0.0 if MISSING in field.parts else np.ones(len(values), dtype=bool)
         grid = _numbers(values[present, 0] if present.any() else values[:, 0])

@@ -14,7 +14,7 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.kernels.base import count_rows
 from ridgemark.rows import dense
 
-_MOST, _FEWEST, _DONORS = 400, 100, 4  # rows whose values are replaced, and rows that replace each
+_MOST, _FEWEST, _DONORS = 1000, 100, 2  # rows whose values are replaced, and rows that replace each
 _WORK, _MOST_WORK = 1e10, 2e11  # products of numbers: as wanted, and beyond which importances are left out
 _BESIDE = 20  # products that a kernel value takes besides those of its features
 _BATCH = 2**22  # numbers of rows that are evaluated at once

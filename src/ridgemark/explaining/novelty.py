@@ -102,12 +102,12 @@ def novelty_of(
     """
     variance = passes.map(Spread(**ridge_form(fit), variance=fit.scaled_ridge)) ** 2
     beyond = passes.map(Beyond(background.low, background.high, owners, len(columns)))
-    known = left_out_variances(fit, background, curvature).mean(axis=1)
-    size = float(known.max()) + float(variance.max(initial=0.0))
+    left_out = left_out_variances(fit, background, curvature).mean(axis=1)
+    size = float(left_out.max()) + float(variance.max(initial=0.0))
     distance = variance.mean(axis=1) + size * beyond[:, matters].any(axis=1)
-    known += size * _extreme(background)[:, matters[owners]].any(axis=1)
-    farther = len(known) - np.searchsorted(np.sort(known), distance, side="left")
-    share = (farther + 1.0) / (len(known) + 1.0)
+    left_out += size * _extreme(background)[:, matters[owners]].any(axis=1)
+    farther = len(left_out) - np.searchsorted(np.sort(left_out), distance, side="left")
+    share = (farther + 1.0) / (len(left_out) + 1.0)
     return Novelty(share, share <= level, beyond, columns, level)
 
 
