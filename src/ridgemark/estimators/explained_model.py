@@ -8,6 +8,7 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.base import FittedName, in_range
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.kernel_model import KernelModel
+from ridgemark.estimators.plotting import Plots
 from ridgemark.explaining import Contributions, Curve, Novelty, contributions_of, curve_of, novelty_of
 from ridgemark.parameters import real_number
 
@@ -24,6 +25,12 @@ class ExplainedModel(KernelModel):
         lambda model: model.importance and model.importance.normalised, optional=True, reason=_TOO_LONG
     )
     derivative_shares_ = FittedName(lambda model: model.derivative_shares, optional=True)
+
+    @property
+    def plot(self) -> Plots:
+        """Plots on axes of matplotlib: `plot.importance()`, `.curve("area")`, `.contributions(X, row)`, and more."""
+        self._require_fit()
+        return Plots(self)
 
     @computing
     def curve(self, column: Any) -> Curve:

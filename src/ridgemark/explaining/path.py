@@ -28,7 +28,7 @@ class PathIntegrals:
     rows: Floats  # (b, features): the background
     weights: Floats  # (b,), with the sum one
 
-    accurate: ClassVar[float] = 1e-3  # error of a contribution, as a share of the sum of sizes, that is small enough
+    accurate: ClassVar[float] = 3e-4  # error of a contribution, as a share of the sum of sizes, that is small enough
 
     rules: ClassVar[tuple[Rule, ...]] = tuple((np.float64, n) for n in (3, 4, 6, 8, 12, 16))
     finest: ClassVar[Rule] = (np.float64, 48)
