@@ -8,6 +8,7 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.base import FittedName, in_range
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.kernel_model import KernelModel
+from ridgemark.estimators.notebook import summary_html
 from ridgemark.estimators.plotting import Plots
 from ridgemark.explaining import Contributions, Curve, Novelty, contributions_of, curve_of, novelty_of
 from ridgemark.parameters import real_number
@@ -143,6 +144,10 @@ class ExplainedModel(KernelModel):
         novelty = novelty_of(self._passes(source), sums, background, curvature, *about_columns, float(level))
         self._warn_of_unseen(source)
         return novelty
+
+    def _html_repr(self):
+        """Return the diagram of scikit-learn, and of a fitted model what the fit found."""
+        return super()._html_repr() + (summary_html(self) if hasattr(self, "_model") else "")
 
     def _curvature(self, values):
         """Return the factors of the weights of rows in the sums of the fit, where these are the predictions."""
