@@ -107,7 +107,7 @@ def test_the_default_fit_adds_up_and_names_its_columns():
     rows = pd.DataFrame(X[:10], columns=list("abcd"))
     found = model.contributions(rows)
     assert _adds_up(found, model.predict(rows))
-    assert found.columns == ("a", "b", "c", "d")
+    assert found.column_names == ("a", "b", "c", "d")
     assert {name for name, _ in found.largest(0, 3)} <= set("abcd")
     assert (found.data == X[:10]).all()
 

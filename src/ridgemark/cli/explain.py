@@ -60,7 +60,7 @@ def command(model: Path, data: Path, rows: list[int], as_json: bool, **options: 
 
 def _record(contributions: Any, place: int, row: int, words: list[str], targets: list[str]) -> dict[str, Any]:
     """Return the contributions to one row in plain numbers, the largest first."""
-    values = np.atleast_2d(contributions.values[place].T).T.reshape(len(contributions.columns), -1)
+    values = np.atleast_2d(contributions.values[place].T).T.reshape(len(contributions.column_names), -1)
     base, order = np.atleast_1d(contributions.base), np.argsort(-abs(values).max(axis=1), kind="stable")
     return {
         "row": row,
@@ -69,7 +69,8 @@ def _record(contributions: Any, place: int, row: int, words: list[str], targets:
         "prediction": (base + values.sum(axis=0)).tolist(),
         "error": np.atleast_1d(contributions.error[place]).tolist(),
         "contributions": [
-            {"column": contributions.columns[j], "value": words[j], "contribution": values[j].tolist()} for j in order
+            {"column": contributions.column_names[j], "value": words[j], "contribution": values[j].tolist()}
+            for j in order
         ],
     }
 

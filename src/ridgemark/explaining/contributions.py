@@ -39,7 +39,7 @@ class Contributions:
         the features that the kernel sees.
     error : array of shape (n,) or (n, n_outputs)
         An estimate of the largest error of a contribution in each row, of the quadrature and of rounding.
-    columns : tuple of str
+    column_names : tuple of str
         The names of the columns.
     data : array or None
         The rows, where they were given as an array or a table.
@@ -49,21 +49,21 @@ class Contributions:
     base: Any
     kind: str
     error: Floats
-    columns: tuple[str, ...]
+    column_names: tuple[str, ...]
     data: Any = None
 
     def largest(self, row: int, most: int = 10) -> list[tuple[str, Any]]:
         """Return the columns with the largest contributions to one row, by their sizes over the outputs."""
         values = self.values[row]
         sizes = abs(values) if values.ndim == 1 else abs(values).max(axis=1)
-        return [(self.columns[j], values[j]) for j in np.argsort(-sizes, kind="stable")[:most]]
+        return [(self.column_names[j], values[j]) for j in np.argsort(-sizes, kind="stable")[:most]]
 
     def to_shap(self) -> Any:
         """Return a `shap.Explanation` of these values, for the plots of the package shap."""
         shap = require("shap", "An explanation of shap", "shap")
         base = np.broadcast_to(self.base, (len(self.values), *np.shape(self.base)))
         return shap.Explanation(
-            values=self.values, base_values=np.array(base), data=self.data, feature_names=list(self.columns)
+            values=self.values, base_values=np.array(base), data=self.data, feature_names=list(self.column_names)
         )
 
 

@@ -32,7 +32,7 @@ class Importance:
 
     Attributes
     ----------
-    columns : tuple of str
+    column_names : tuple of str
         The names of the columns.
     shares : array of shape (n_features, n_outputs)
         The total index of each column, an estimate; zero for all columns where the prediction is constant.
@@ -42,7 +42,7 @@ class Importance:
         The number of rows in the sample.
     """
 
-    columns: tuple[str, ...]
+    column_names: tuple[str, ...]
     shares: Floats
     standard_errors: Floats
     n_rows: int
@@ -59,7 +59,7 @@ class Importance:
         order, normalised = np.argsort(-self.normalised, kind="stable"), self.normalised
         return [
             {
-                "column": self.columns[j],
+                "column": self.column_names[j],
                 "importance": float(normalised[j]),
                 "share": self.shares[j].tolist(),
                 "standard_error": self.standard_errors[j].tolist(),
@@ -69,7 +69,7 @@ class Importance:
 
     def __str__(self) -> str:
         lines = [f"Share of the variance of the prediction that is lost without a column, over {self.n_rows} rows", ""]
-        width = max(map(len, self.columns))
+        width = max(map(len, self.column_names))
         for row in self.to_record():
             shares = zip(row["share"], row["standard_error"], strict=True)
             lines.append(f"{row['column']:<{width}}  " + "  ".join(f"{a:6.3f} +- {e:.3f}" for a, e in shares))

@@ -34,7 +34,7 @@ class Novelty:
         Whether the share is at most `level`: true of about a share `level` of rows that are like those of the fit.
     beyond : array of shape (n, n_features)
         Whether the row's value lies outside the range of the column in the fit.
-    columns : tuple of str
+    column_names : tuple of str
         The names of the columns.
     level : float
         The level of the flag.
@@ -43,12 +43,12 @@ class Novelty:
     share: Floats
     flag: Flags
     beyond: Flags
-    columns: tuple[str, ...]
+    column_names: tuple[str, ...]
     level: float
 
     def columns_beyond(self, row: int) -> list[str]:
         """Return the names of the columns in which a row lies outside the range of the fit."""
-        return [self.columns[j] for j in np.flatnonzero(self.beyond[row])]
+        return [self.column_names[j] for j in np.flatnonzero(self.beyond[row])]
 
     def __str__(self) -> str:
         n_far, n_beyond = int(np.count_nonzero(self.flag)), int(np.count_nonzero(self.beyond.any(axis=1)))
@@ -57,7 +57,9 @@ class Novelty:
             f"rows of the fit; {n_beyond:,} have a value beyond the range of its column"
         ]
         counts = self.beyond.sum(axis=0)
-        lines += [f"  {self.columns[j]}: {counts[j]:,} rows" for j in np.argsort(-counts, kind="stable") if counts[j]]
+        lines += [
+            f"  {self.column_names[j]}: {counts[j]:,} rows" for j in np.argsort(-counts, kind="stable") if counts[j]
+        ]
         return "\n".join(lines)
 
 

@@ -48,14 +48,20 @@ def curve_chart(curve: Curve, output: int = 0, what: str = "prediction") -> Char
     return Chart(label, what, lines)
 
 
-def waterfall_chart(found: Contributions, row: int, words: Sequence[str], output: int = 0) -> Chart:
+def waterfall_chart(contributions: Contributions, row: int, words: Sequence[str], output: int = 0) -> Chart:
     """Return how the contributions lead from the mean over the background to the prediction for a row."""
-    values = found.values.reshape(*found.values.shape[:2], -1)[row, :, output]
-    base = float(np.atleast_1d(found.base)[output])
+    values = contributions.values.reshape(*contributions.values.shape[:2], -1)[row, :, output]
+    base = float(np.atleast_1d(contributions.base)[output])
     order = [j for j in np.argsort(-abs(values), kind="stable") if values[j]]
     shown, rest = order[:_TOP], order[_TOP:]
     steps = [
-        (f"{_name(found.columns[j])} = {words[j]}" if words[j] else _name(found.columns[j]), values[j]) for j in shown
+        (
+            f"{_name(contributions.column_names[j])} = {words[j]}"
+            if words[j]
+            else _name(contributions.column_names[j]),
+            values[j],
+        )
+        for j in shown
     ]
     steps += [(f"{len(rest)} other columns", values[rest].sum())] if rest else []
     ends = base + np.cumsum([step for _, step in steps])
@@ -66,9 +72,9 @@ def waterfall_chart(found: Contributions, row: int, words: Sequence[str], output
     return Chart("prediction", "", [bars], names=names)
 
 
-def swarm_chart(found: Contributions, form: Any, features: Any, output: int = 0) -> Chart:
+def swarm_chart(contributions: Contributions, form: Any, features: Any, output: int = 0) -> Chart:
     """Return the contributions of the largest columns at some rows, coloured by the value of the column."""
-    values = found.values.reshape(*found.values.shape[:2], -1)[:, :, output]
+    values = contributions.values.reshape(*contributions.values.shape[:2], -1)[:, :, output]
     largest = np.argsort(-abs(values).mean(axis=0), kind="stable")[:_TOP]
     order = [int(j) for j in largest if values[:, j].any()]
     thirds = _values_by_third(form, features, order)
@@ -87,7 +93,7 @@ def swarm_chart(found: Contributions, form: Any, features: Any, output: int = 0)
         for third, (x, y) in sorted(points.items())
         if x
     ]
-    return Chart("contribution", "", series, names=[_name(found.columns[j]) for j in order])
+    return Chart("contribution", "", series, names=[_name(contributions.column_names[j]) for j in order])
 
 
 def residual_chart(predicted: Sequence[float], residuals: Sequence[float]) -> Chart:
@@ -97,7 +103,7 @@ def residual_chart(predicted: Sequence[float], residuals: Sequence[float]) -> Ch
 
 
 def tuning_chart(tuning: Any) -> Chart | None:
-    """Return the errors that the judging rows found in the course of every descent; None without either."""
+    """Return the errors that the judging rows contributions in the course of every descent; None without either."""
     if not tuning.descents or not tuning.n_judging:
         return None
     lines = [Series(_descent_name(descent), *descent.looks.T.tolist()) for descent in tuning.descents]
