@@ -137,21 +137,16 @@ class ExplainedModel(KernelModel):
             raise ParameterError(f"level must be a number between 0 and 1, got {level!r}")
         background = self._background("novelty")
         sums, form, source = self._sums("novelty", compact=True), self._model.schema, self._rows(X)
-        curvature = self._curvature(self._model.function.at(background.rows))
         importance = self._model.importance
         matters = np.zeros(len(form.columns)) if importance is None else importance.normalised
         about_columns = form.columns, form.owners, matters >= _MATTERS
-        novelty = novelty_of(self._passes(source), sums, background, curvature, *about_columns, float(level))
+        novelty = novelty_of(self._passes(source), sums, background, *about_columns, float(level))
         self._warn_of_unseen(source)
         return novelty
 
     def _html_repr(self):
         """Return the diagram of scikit-learn, and of a fitted model what the fit found."""
         return super()._html_repr() + (summary_html(self) if hasattr(self, "_model") else "")
-
-    def _curvature(self, values):
-        """Return the factors of the weights of rows in the sums of the fit, where these are the predictions."""
-        return np.ones(len(values))
 
     def _background(self, what):
         """Return the rows of the fit that explanations compare with."""

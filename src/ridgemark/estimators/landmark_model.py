@@ -17,7 +17,7 @@ from ridgemark.estimators.saving import save_model
 from ridgemark.explaining import draw_background
 from ridgemark.fitted import Choice, FittedModel, Function, RowFacts, Solution
 from ridgemark.kernels import has_bandwidth
-from ridgemark.rows import ArrayRows
+from ridgemark.rows import ArrayRows, share_in_common
 from ridgemark.selection import Uniform, make_selection
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tuning import Tuner
@@ -119,13 +119,23 @@ class LandmarkModel(ExplainedModel):
             rows=row_facts(fit),
             sums=fit.solved.fit if fit.solved.gradient is None else None,
             tuning=fit.kernel.tuning,
-            background=None if kernel.pairwise else draw_background(fit.rows.choosing, fit.landmarks.indices),
+            background=_background(fit, kernel),
         )
 
     def _passes_of_fit(self, X, y, sample_weight):
         """Return passes over rows of the fit, their weights in the unit of the fit."""
         source, _ = self._open(X, y, sample_weight, reset=False)
         return self._passes(source, self._model.sums.weight_unit)
+
+    def _may_be_of_fit(self, passes):
+        """Tell whether so many of these rows equal rows of the fit that they are not new.
+
+        A new row equals one of the fit about as often as rows of the fit equal each other: with a chance of at most
+        twice the share of rows that repeat an earlier one.
+        """
+        model, distinct = self._model, passes.distinct_rows()
+        repeats = model.rows.n_duplicates / model.choice.sums.n_rows
+        return share_in_common(model.rows.hashes, distinct.smallest) > 2 * repeats
 
     def _sums(self, what, compact=False):
         """Return what answers `what`, or say why there is nothing; `compact` says whether the compact form does."""
@@ -171,6 +181,14 @@ def row_facts(fit):
     rows = fit.rows
     found = repeats_and_columns(rows.summed, rows.distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
     return RowFacts(**found, hashes=rows.distinct.smallest, sample=None)
+
+
+def _background(fit, kernel):
+    """Return the rows that explanations compare with; None for a precomputed kernel, which has no columns."""
+    rows = fit.rows
+    if kernel.pairwise:
+        return None
+    return draw_background(rows.choosing, fit.landmarks.indices, float(rows.summed.total_weight))
 
 
 def keep_certificate(estimator, certificate):

@@ -272,7 +272,7 @@ class NystromRidge(Regressor, RegressionModel):
             cost=known.cost,
             sums=solved.fit,
             tuning=known.tuning,
-            background=merged_background(known.background, draw_background(passes, None)),
+            background=merged_background(known.background, draw_background(passes, None, passes.total_weight)),
             noise=noise_before(known),
         )
         warn_of_rounding(passes, solved.fit, function)

@@ -51,8 +51,11 @@ class Background:
         return self.rows[positions]
 
 
-def draw_background(passes: RowPasses, landmarks: Indices | None) -> Background:
-    """Return a sample of the rows of some passes; `landmarks` are the numbers of the landmarks among these rows."""
+def draw_background(passes: RowPasses, landmarks: Indices | None, total_weight: float) -> Background:
+    """Return a sample of the rows of some passes, which stands for this weight.
+
+    `landmarks` are the numbers of the landmarks among these rows.
+    """
     distinct, weights, columns = passes.distinct_rows(), passes.row_counts(), passes.columns()
     totals = distinct.totals(weights)  # in the order of hashes, which is as good as random
     chosen = _spread(totals, min(_most(passes.source.n_features), int(np.count_nonzero(weights))))
@@ -62,7 +65,7 @@ def draw_background(passes: RowPasses, landmarks: Indices | None) -> Background:
         passes.take(numbers).features[which],
         weights[numbers][which],
         _positions_among(numbers, landmarks)[which],
-        float(totals.sum()),
+        total_weight,
         columns.low,
         columns.high,
     )

@@ -91,7 +91,6 @@ def novelty_of(
     passes: RowPasses,
     fit: LandmarkFit,
     background: Background,
-    curvature: Floats,
     columns: tuple[str, ...],
     owners: Indices,
     matters: Flags,
@@ -99,12 +98,11 @@ def novelty_of(
 ) -> Novelty:
     """Return how far the rows of some passes are from those of the fit.
 
-    `curvature` has the factor of the weight of each row of the background in the sums of the fit, one for squares;
     `matters` says of which columns a value beyond the range makes a row far.
     """
     variance = passes.map(Spread(**ridge_form(fit), variance=fit.scaled_ridge)) ** 2
     beyond = passes.map(Beyond(background.low, background.high, owners, len(columns)))
-    left_out = left_out_variances(fit, background, curvature).mean(axis=1)
+    left_out = left_out_variances(fit, background).mean(axis=1)
     size = float(left_out.max()) + float(variance.max(initial=0.0))
     distance = variance.mean(axis=1) + size * beyond[:, matters].any(axis=1)
     left_out += size * _extreme(background)[:, matters[owners]].any(axis=1)
@@ -120,19 +118,21 @@ def _extreme(background: Background) -> Flags:
     return (lowest & (lowest.sum(axis=0) == 1)) | (highest & (highest.sum(axis=0) == 1))
 
 
-def left_out_variances(fit: LandmarkFit, background: Background, curvature: Floats) -> Floats:
+def left_out_variances(fit: LandmarkFit, background: Background) -> Floats:
     """Return `n lambda` times the variance at each row of the background without this row, shape (b, targets).
 
     With N the whitener, `F = Bc'WBc + n lambda`, `M = N F^-1 N'` and `q = N F^-1 bc(x)`, the variance inside the span
     of the landmarks is `t = 1/sum w + bc'F^-1 bc`, and `t/(1 - w t)` without the row. A row that is landmark i takes
     its function k(., z_i) with it: `q_i^2/M_ii` less, where the row is left out of q and M too, and outside the span
-    `1/[W^-1]_ii` in place of `k(x, x) - |b(x)|^2 = 0`. Where all rows are landmarks this is the exact variance.
+    `1/[W^-1]_ii` in place of `k(x, x) - |b(x)|^2 = 0`. Where all rows are landmarks this is the exact variance of a fit
+    by squares; by another loss, every row has the mean curvature.
     """
     form, factor = ridge_form(fit), fit.factor
     inverse, scaled = form["inverse"], fit.scaled_ridge
     features = np.asarray(factor.features(background.rows), dtype=np.float64)
     own = np.asarray(factor.cross_kernel.kernel.diagonal(background.rows), dtype=np.float64)
     coordinates = (features - form["mean"]) @ inverse.root
+    curvature = fit.moments.total_weight / background.total_weight
     weights = (background.weights * curvature)[:, None]
     spread = form["share_of_constant"] + coordinates**2 @ inverse.factors
     kept = np.maximum(1.0 - weights * spread, _LEAST_KEPT)

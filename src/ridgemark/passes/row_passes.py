@@ -1,5 +1,6 @@
 """Passes over one source: the results of tasks, and facts about the rows that several steps of a fit need."""
 
+import copy
 from dataclasses import replace
 from operator import attrgetter
 from typing import ClassVar, Self
@@ -11,8 +12,19 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.passes.columns import Columns
 from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
-from ridgemark.passes.task import BlockFunction, Task, Workspace, prepared
-from ridgemark.rows import ArrayRows, Block, DistinctRows, RowGroups, find_distinct, group_rows, row_hashes, row_weights
+from ridgemark.passes.task import BlockFunction, Cost, Task, Workspace, prepared
+from ridgemark.passes.threads import ThreadExecutor
+from ridgemark.rows import (
+    ArrayRows,
+    Block,
+    DistinctRows,
+    RowGroups,
+    RowSource,
+    find_distinct,
+    group_rows,
+    row_hashes,
+    row_weights,
+)
 from ridgemark.rows.base import unit_of_weights
 
 # Rows are cells of a table if every column has two values, and at most 20 rows are distinct, each with ten equal rows
@@ -38,6 +50,14 @@ class RowPasses(TaskRunner):
     _groups: RowGroups | None = None
     _left_out: DistinctRows | None = None
     _sampled: tuple[SampledRows, int, Columns] | None = None
+
+    def with_source(self, source: RowSource) -> Self:
+        """Return passes over a source of the same rows with other targets; what is known of the rows is shared."""
+        other = copy.copy(self)
+        other.source, other.cost, other.executor = source, Cost(), ThreadExecutor()
+        other.held, other._room, other._there = None, {}, {}
+        other._targets = other._groups = other._sampled = None
+        return other
 
     @property
     def n_distinct(self) -> int:

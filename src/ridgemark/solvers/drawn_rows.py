@@ -4,7 +4,9 @@ The classes of most rows are nearly certain, and their curvature is tiny: a targ
 large leverage in it.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +35,12 @@ class DrawnRows:
     fit_intercept: bool
     held: FeatureRows | None  # the features of all rows, where memory has room
 
+    def with_loss(self, loss: Loss, passes: RowPasses) -> DrawnRows:
+        """Return the same rows with another loss, and with the targets of these passes; features are shared."""
+        other = replace(self, loss=loss, passes=passes)
+        other.__dict__["sampled"] = self.sampled
+        return other
+
     @cached_property
     def sample(self) -> RowPasses:
         """At most 8,192 distinct rows, each with the weight and mean target of its equals; single rows in cells."""
@@ -45,21 +53,55 @@ class DrawnRows:
         fits = (taken + 8 * self.sample.source.n_rows) * self.factor.rank <= rows.room
         return rows.held("float64") if fits else rows
 
+    @cached_property
+    def members(self) -> tuple[Floats, Floats, Indices | None]:
+        """Targets, weights, and position in the sample of the rows that are left out with each row of the sample.
+
+        Where the loss is linear in the targets, or no rows are equal, these are the rows of the sample.
+        """
+        if self.loss.linear_in_targets or not self.passes.left_out().has_repeats:
+            return self.sample.targets(), self.sample.row_counts(), None
+        rows, group = self.single_rows
+        return self.passes.targets()[rows], self.passes.row_counts()[rows], group
+
+    @cached_property
+    def single_rows(self) -> tuple[Indices, Indices]:
+        """Numbers of all rows that equal one of the sample, and the position of each in the sample."""
+        kind = self.passes.left_out().kind
+        rows = np.flatnonzero((kind >= 0) & (kind < self.sample.source.n_rows))
+        return rows, kind[rows]
+
+    def group_sums(self, loss: Loss, predictor: Floats) -> tuple[Floats, Floats]:
+        """Return the sums of slopes (m, t) and curvatures (m,) over the rows left out with each row of the sample."""
+        targets, weights, group = self.members
+        predictor = predictor if group is None else predictor[group]
+        slopes = weights[:, None] * loss.slopes(targets, predictor)
+        curvature = weights * loss.leaving_out().curvature(targets, predictor)
+        if group is None:
+            return slopes, curvature
+        count = self.sample.source.n_rows
+        summed = np.stack(
+            [np.bincount(group, column, count).astype(float) for column in (*slopes.T, curvature)], axis=1
+        )
+        return summed[:, :-1], summed[:, -1]
+
     @property
     def n_systems(self) -> int:
         """One for each target; or one of mean curvature for all, if those take more than half of the memory budget."""
         t = self.passes.source.n_targets
         return t if 8 * t * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2 else 1
 
-    def curvature(self, predictor: Array) -> Array:
+    def curvature(self, targets: Array, predictor: Array) -> Array:
         """Return the curvature of rows in each system, shape (rows, systems)."""
-        alike = self.n_systems < predictor.shape[1]
-        return self.loss.curvature(predictor)[:, None] if alike else self.loss.curvature_diagonal(predictor)
+        if self.n_systems < predictor.shape[1]:
+            return self.loss.curvature(targets, predictor)[:, None]
+        return self.loss.curvature_diagonal(targets, predictor)
 
     def systems(self, vectors: Floats, scaled_ridge: float, nearby: TargetSystems) -> TargetSystems:
         """Return the systems of a point: rows are drawn by their leverage in the systems of a point nearby."""
-        rows, places, counts = self._candidates
-        curvature = rows.backend.to_host(self.curvature(rows.values(vectors)[places]))
+        rows, places, counts, targets = self._candidates
+        there = rows.backend.from_host(targets)
+        curvature = rows.backend.to_host(self.curvature(there, rows.values(vectors)[places]))
         weights = counts[:, None] * np.asfortranarray(curvature)  # it is read by columns
         leverages = self._leverages(weights, nearby)
         dimensions = np.minimum(leverages.sum(axis=0), self.factor.rank)
@@ -72,7 +114,7 @@ class DrawnRows:
 
         G has random columns, with the identity as expected value of `G G'`: a few give the order of magnitude.
         """
-        rows, places, _ = self._candidates
+        rows, places, *_ = self._candidates
         probes = np.random.default_rng(0).normal(size=(self.factor.rank + 1, _PROBES)) / np.sqrt(_PROBES)
         leverages = np.empty_like(weights)
         for k, probed in enumerate(systems.times(probes)):
@@ -82,20 +124,22 @@ class DrawnRows:
         return leverages
 
     @cached_property
-    def _candidates(self) -> tuple[FeatureRows, Indices, Floats]:
-        """The rows from which those of a target's system are drawn: features, positions of distinct rows, weights.
+    def _candidates(self) -> tuple[FeatureRows, Indices, Floats, Floats]:
+        """The rows from which those of a target's system are drawn: features, positions, weights and targets.
 
         If the features of all rows are held, all rows are candidates. Otherwise at most 65,536 distinct rows are, of
         which the sample comes first; their weights are raised to the total weight of all rows.
         """
         if self.held:
             places = self.passes.left_out().indices
-            return self.held, places, self.passes.left_out_groups().weights[places]
-        rows, counts = self.sampled, self.sample.row_counts()
+            return self.held, places, self.passes.left_out_groups().weights[places], self.passes.targets()[places]
+        rows, sample = self.sampled, self.sample
         if self.passes.n_left_out > _SAMPLED:
-            drawn_from = self._drawn(_DRAWN_FROM)
-            rows, counts = streamed_features(drawn_from, self.factor), drawn_from.row_counts()
-        return rows, np.arange(len(counts)), self.passes.row_counts().sum() / counts.sum() * counts
+            sample = self._drawn(_DRAWN_FROM)
+            rows = streamed_features(sample, self.factor)
+        counts = sample.row_counts()
+        raised = self.passes.row_counts().sum() / counts.sum() * counts
+        return rows, np.arange(len(counts)), raised, sample.targets()
 
     def _drawn(self, most: int) -> RowPasses:
         passes = self.passes
