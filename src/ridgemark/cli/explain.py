@@ -13,6 +13,7 @@ from ridgemark.cli.output import print_result, progress
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.table_reader import encoded_rows
 from ridgemark.explaining import values_in_words
+from ridgemark.report.fit_words import predictor_name
 from ridgemark.rows import shown
 
 _MOST = 10  # columns of a row
@@ -54,7 +55,7 @@ def command(model: Path, data: Path, rows: list[int], as_json: bool, **options: 
     words = values_in_words(fitted._model.schema, features)
     records = [_record(contributions, place, row, words[place], targets) for place, row in enumerate(rows)]
     if not as_json:
-        click.echo("\n\n".join(map(_as_text, records)))
+        click.echo("\n\n".join(_as_text(record, predictor_name(fitted)) for record in records))
     print_result(as_json, {"kind": contributions.kind, "rows": records}, [], None)
 
 
@@ -75,7 +76,7 @@ def _record(contributions: Any, place: int, row: int, words: list[str], targets:
     }
 
 
-def _as_text(record: dict[str, Any]) -> str:
+def _as_text(record: dict[str, Any], what: str) -> str:
     """Return the largest contributions to one row as a table."""
     several = len(record["base"]) > 1
     head = ["", "", *record["outputs"]] if several else []
@@ -87,7 +88,7 @@ def _as_text(record: dict[str, Any]) -> str:
     if len(largest) > _MOST:
         rest = np.sum([entry["contribution"] for entry in largest[_MOST:]], axis=0)
         cells.append([f"{len(largest) - _MOST} other columns", "", *(f"{number:+.4g}" for number in rest)])
-    cells.append(["prediction", "", *(f"{number:.4g}" for number in record["prediction"])])
+    cells.append([what, "", *(f"{number:.4g}" for number in record["prediction"])])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [f"Row {record['row']}", ""]
     for name, value, *numbers in cells:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ridgemark.errors import DataError
 from ridgemark.report import charts
+from ridgemark.report.fit_words import predictor_name
 from ridgemark.report.plots import draw_on
 from ridgemark.rows import ArrayRows
 
@@ -25,8 +26,7 @@ class Plots:
 
     def curve(self, column: Any, *, output: int = 0, ax: Any = None) -> Any:
         """Draw the prediction along a column, with its band and three single rows."""
-        what = "log-odds" if hasattr(self._model, "classes_") else "prediction"
-        return self._drawn(ax, charts.curve_chart(self._model.curve(column), output, what))
+        return self._drawn(ax, charts.curve_chart(self._model.curve(column), output, predictor_name(self._model)))
 
     def contributions(self, X: Any, row: int = 0, *, output: int = 0, ax: Any = None) -> Any:
         """Draw how the columns lead from the mean prediction to that of a row of X."""
@@ -34,8 +34,8 @@ class Plots:
         rows = model._passes(model._rows(X)).take(np.array([row])).features
         source = ArrayRows(rows)
         source.encoded = True  # these are features, not the columns of a table
-        words = charts.words_of(model._model.schema, rows)
-        return self._drawn(ax, charts.waterfall_chart(model.contributions(source), 0, words[0], output))
+        words, name = charts.words_of(model._model.schema, rows), predictor_name(model)
+        return self._drawn(ax, charts.waterfall_chart(model.contributions(source), 0, words[0], output, name))
 
     def residuals(self, X: Any = None, y: Any = None, *, target: int = 0, ax: Any = None) -> Any:
         """Draw residuals against predictions: of X and y, or of calibration rows left out."""

@@ -48,7 +48,9 @@ def curve_chart(curve: Curve, output: int = 0, what: str = "prediction") -> Char
     return Chart(label, what, lines)
 
 
-def waterfall_chart(contributions: Contributions, row: int, words: Sequence[str], output: int = 0) -> Chart:
+def waterfall_chart(
+    contributions: Contributions, row: int, words: Sequence[str], output: int = 0, what: str = "prediction"
+) -> Chart:
     """Return how the contributions lead from the mean over the background to the prediction for a row."""
     values = contributions.values.reshape(*contributions.values.shape[:2], -1)[row, :, output]
     base = float(np.atleast_1d(contributions.base)[output])
@@ -69,7 +71,7 @@ def waterfall_chart(contributions: Contributions, row: int, words: Sequence[str]
     colours = [_GAIN if step > 0 else _LOSS for _, step in steps]
     bars = Series("contribution", ends.tolist(), range(len(steps)), starts, starts, kind="bars", colour=colours)
     names = [f"{name}: {step:+.3g}" for name, step in steps]
-    return Chart("prediction", "", [bars], names=names)
+    return Chart(what, "", [bars], names=names)
 
 
 def swarm_chart(contributions: Contributions, form: Any, features: Any, output: int = 0) -> Chart:

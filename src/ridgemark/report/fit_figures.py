@@ -11,7 +11,15 @@ from ridgemark.kernels import Mixture
 from ridgemark.kernels.mixture import sum_of_profiles
 from ridgemark.report import charts
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, n_columns, printable, shortened
+from ridgemark.report.fit_words import (
+    COVERAGE,
+    CRITERIA,
+    important_columns,
+    n_columns,
+    predictor_name,
+    printable,
+    shortened,
+)
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, described, draw
 from ridgemark.rows import ArrayRows, dense
@@ -128,7 +136,7 @@ def contribution_figures(model: Any) -> list[Html]:
     chosen = {"smallest": order[0], "median": order[len(order) // 2], "largest": order[-1]}
     return [swarm] + [
         figure(
-            charts.waterfall_chart(contributions, int(row), words[row]),
+            charts.waterfall_chart(contributions, int(row), words[row], what=predictor_name(model)),
             f"waterfall-{which}",
             f"The row of the {which} prediction among these: how its columns lead from the mean, "
             f"{float(np.atleast_1d(contributions.base)[0]):.4g}, to its prediction, the largest first.",

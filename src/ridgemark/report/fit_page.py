@@ -87,8 +87,7 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, first
 
 def _curves(fit: _Fit) -> list[Html]:
     """Return the prediction along the most important columns."""
-    what = "log-odds" if words.predicts(fit.model) == "classes" else "prediction"
-    return [html.side_by_side(figures.curve_figures(fit.model, what))]
+    return [html.side_by_side(figures.curve_figures(fit.model, words.predictor_name(fit.model)))]
 
 
 def _contributions(model: Any) -> list[Html]:
