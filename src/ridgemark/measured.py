@@ -23,6 +23,8 @@ class _Shown(TypedDict):
     r2: NotRequired[Annotated[list[float | None], "(t)", "any"]]
     coverage: NotRequired[Annotated[list[float] | None, "(t)", "any"]]
     repeated: NotRequired[int]
+    far: NotRequired[float]  # share of rows farther from the data than 95% of the rows of the fit
+    far_errors: NotRequired[list[Annotated[list[float], "(3)", "any"]]]  # largest share, RMS error, rows of a group
 
 
 class _Influence(TypedDict):

@@ -22,6 +22,7 @@ from ridgemark.rows import RowSource, shown
 _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks give the same bits as all rows together
 _MOST_BLOCKS = 32
 _ENDS = ("lower", "upper")
+_NOVELTY = ("share_as_far", "novel", "columns_beyond")
 
 
 def _coverages(text: str) -> list[float]:
@@ -40,6 +41,7 @@ def _coverages(text: str) -> list[float]:
     "SHARES",
 )
 @shared.flag("--std", "Also write the standard deviation of the fitted function.")
+@shared.flag("--novelty", "Write how far each row is from the rows of the fit, and columns beyond their range.")
 @shared.flag("--proba", "Write the label and the probability of every class, for a model of labels.")
 @shared.column_option("--keep", "Columns of DATA to write before the predictions.")
 @shared.columns_option
@@ -56,10 +58,14 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
     """
     coverages, std, proba, keep = (options[name] for name in ("coverages", "std", "proba", "keep"))
     as_numbers = table_form(output) == ".npy"
+    if as_numbers and options["novelty"]:
+        raise ParameterError(f"{shown(output)} can hold only numbers; with --novelty, write .csv or .parquet")
     if as_numbers and keep:
         raise ParameterError(f"{shown(output)} can hold only numbers; to keep columns, write .csv or .parquet")
     check_outputs([("--output", output)], [model, data], force, as_json)
-    needed = ["predict_interval"] * bool(coverages or std) + ["predict_proba"] * proba
+    needed = (
+        ["predict_interval"] * bool(coverages or std) + ["predict_proba"] * proba + ["novelty"] * options["novelty"]
+    )
     fitted, run = load_model(model, "predict", *needed, device=options["device"])
     if coverages and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
         raise ParameterError(
@@ -100,7 +106,8 @@ def _header(fitted: Any, target_names: Sequence[str] | None, options: Mapping[st
     kinds = ["prediction", *["std"] * options["std"], *ends]
     names = target_names or range(n_targets)
     header = kinds if n_targets == 1 else [f"{kind}_{name}" for name in names for kind in kinds]
-    return header + [f"probability_{label}" for label in fitted.classes_.tolist()] if options["proba"] else header
+    header += [f"probability_{label}" for label in fitted.classes_.tolist()] if options["proba"] else []
+    return header + ([*_NOVELTY] if options["novelty"] else [])
 
 
 def _parts(
@@ -137,12 +144,20 @@ def _by_loss(fitted: Any, rows: Any, coverages: Sequence[float], exposure: Float
 
 def _predicted(fitted: Any, rows: Any, options: Mapping[str, Any]) -> list[Any]:
     """Return the columns of some rows, in the order of the header."""
+    novelty = _novelty(fitted, rows) if options["novelty"] else []
     if options["proba"]:
         p = fitted.predict_proba(rows)
-        return [fitted.classes_[p.argmax(axis=1)], *p.T]
+        return [fitted.classes_[p.argmax(axis=1)], *p.T, *novelty]
     kinds = fitted.predict(rows, return_std=True) if options["std"] else [fitted.predict(rows)]
     kinds = [values.reshape(len(values), -1) for values in map(np.asarray, kinds)]
     if options["coverages"]:
         ends = np.asarray(fitted.predict_interval(rows, options["coverages"]))
         kinds += [ends[:, end, k].reshape(len(ends), -1) for k in range(ends.shape[2]) for end in (0, 1)]
-    return [values[:, target] for target in range(kinds[0].shape[1]) for values in kinds]
+    return [values[:, target] for target in range(kinds[0].shape[1]) for values in kinds] + novelty
+
+
+def _novelty(fitted: Any, rows: Any) -> list[Any]:
+    """Return the share of rows of the fit that are as far as each row, whether it is flagged, and columns beyond."""
+    novelty = fitted.novelty(rows)
+    beyond = np.array([", ".join(novelty.columns_beyond(row)) for row in range(len(novelty.share))], dtype=object)
+    return [novelty.share, novelty.flag.astype(int), beyond]

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.effects import effects_of_columns, effects_of_table, feature_importances
+from ridgemark.effects import effects_of_columns, effects_of_table
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, check_coefficients, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.cautions import warn_of_few_rows
-from ridgemark.estimators.kernel_model import KernelModel
+from ridgemark.estimators.explained_model import ExplainedModel
 from ridgemark.estimators.saving import save_model
+from ridgemark.explaining import draw_background
 from ridgemark.fitted import Choice, FittedModel, Function, RowFacts, Solution
 from ridgemark.kernels import has_bandwidth
 from ridgemark.rows import ArrayRows, share_in_common
@@ -24,11 +25,10 @@ from ridgemark.tuning import Tuner
 _BEYOND = ", as a fit of Dask rows beyond memory_budget does; a model saved without sums=True has none either"
 
 
-class LandmarkModel(KernelModel):
+class LandmarkModel(ExplainedModel):
     """What all models from landmarks have in common; its children say what the model of some rows is."""
 
     _smaller_coefficients = "rescale the targets or choose a larger ridge"  # the remedy for coefficients beyond range
-    feature_importances_ = FittedName(lambda model: model.importances, optional=True)
     landmarks_ = FittedName(lambda model: model.function.points)
     landmark_indices_ = FittedName(lambda model: model.function.numbers)
     n_landmarks_ = FittedName(lambda model: model.function.n_points)
@@ -122,9 +122,7 @@ class LandmarkModel(KernelModel):
             rows=row_facts(fit),
             sums=fit.solved.fit if fit.solved.gradient is None else None,
             tuning=fit.kernel.tuning,
-            importances=feature_importances(
-                fit.rows.choosing, form.table, function.kernel, function.points, function.dual_coef
-            ),
+            background=_background(fit, kernel),
         )
 
     def _passes_of_fit(self, X, y, sample_weight):
@@ -186,6 +184,14 @@ def row_facts(fit):
     rows = fit.rows
     found = repeats_and_columns(rows.summed, rows.distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
     return RowFacts(**found, hashes=rows.distinct.smallest, sample=None)
+
+
+def _background(fit, kernel):
+    """Return the rows that explanations compare with; None for a precomputed kernel, which has no columns."""
+    rows = fit.rows
+    if kernel.pairwise:
+        return None
+    return draw_background(rows.choosing, fit.landmarks.indices, float(rows.summed.total_weight))
 
 
 def keep_certificate(estimator, certificate):

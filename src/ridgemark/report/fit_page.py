@@ -69,7 +69,8 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, first
     sections: list[html.Section] = [
         *first,
         ("How good is it?", "good", parts.errors(fit)),
-        ("What matters?", "columns", [importance, *parts.effects(fit)] if importance else []),
+        ("What matters?", "columns", [importance, *_curves(fit), *parts.effects(fit)] if importance else []),
+        ("Why these predictions?", "why", [html.side_by_side(drawn)] if (drawn := _contributions(model)) else []),
         ("How sure is a prediction?", "sure", parts.intervals(fit) if calibrated else []),
         ("How close to exact?", "exact", _exact(fit)),
         ("Which rows matter?", "rows", parts.rows(fit)),
@@ -90,14 +91,24 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, first
     )
 
 
+def _curves(fit: _Fit) -> list[Html]:
+    """Return the prediction along the most important columns."""
+    return [html.side_by_side(figures.curve_figures(fit.model, words.predictor_name(fit.model)))]
+
+
+def _contributions(model: Any) -> list[Html]:
+    """Return what columns contribute to predictions; nothing for other models than those from landmarks."""
+    return figures.contribution_figures(model) if hasattr(model, "contributions") else []
+
+
 def _matters(model: Any) -> Answer | None:
     largest = words.important_columns(model, _FEW)
     if not largest:
         return None
     names = [f"{printable(name)[:24]} ({share:.0%})" for name, share in largest]
     sentence = (
-        f"Of {words.n_columns(model)} columns the predictions vary most with {', '.join(names)}; in brackets the share "
-        "of the variation."
+        f"Of {words.n_columns(model)} columns the predictions vary most with {', '.join(names)}; in brackets the "
+        "importance, of which the sum over all columns is 100%."
     )
     return Answer("What matters?", "columns", printable(largest[0][0])[:24], sentence, None)
 

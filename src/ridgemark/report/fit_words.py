@@ -51,6 +51,13 @@ def predicts(model: Any) -> Literal["numbers", "classes", "losses"]:
     return "classes" if hasattr(model, "classes_") else "losses" if hasattr(model, "loss_") else "numbers"
 
 
+def predictor_name(model: Any) -> str:
+    """Return what the function of the landmarks is, which explanations are about."""
+    if hasattr(model, "classes_"):
+        return "log-odds"
+    return "log of the prediction" if model._model.loss.positive else "prediction"
+
+
 def target_names(model: Any, about: Any) -> list[str]:
     """Return the names of the targets of rows or of a run, or else their numbers."""
     return list(about.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])

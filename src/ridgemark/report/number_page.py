@@ -101,6 +101,7 @@ def intervals(fit: Any) -> list[Html | None]:
     proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
     promise = proved if calibration.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
     return [
+        figures.far_figure(fit.run.held_out),
         figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training"),
         html.paragraph(
             f"Intervals come from the residuals of {len(calibration.residuals):,} rows, each predicted without itself. "
