@@ -109,7 +109,7 @@ def rows(fit: Any) -> list[Html | None]:
 
 def path_figure(fit: Any, path: Any) -> Html:
     """Return mean losses over the ridges searched; of equal targets, which every ridge predicts, a note."""
-    if (known := _left_out(fit)) is not None and not known["null_loss"].max() > 0:
+    if (losses := _left_out(fit)) is not None and not losses["null_loss"].max() > 0:
         return html.note("All targets are equal, so that every lambda predicts them.")
     return figures.loss_path_figure(path, fit.model.loss_.words.loss)
 
