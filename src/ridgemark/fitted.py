@@ -239,6 +239,8 @@ class LeftOutTargets(_Frozen):
         The mean loss of all rows left out (of at most 8,192 distinct ones), and that of the best constant.
     below : array of shape (t,)
         The share of these rows whose target lies below its prediction.
+    of_rates : bool
+        Whether targets are rates, and weights count exposures.
     guaranteed : bool
         Whether the rows had no part in the fit. Then an interval asked to cover with probability c holds a new
         observation with probability at least c, for every distribution, if rows are exchangeable.
@@ -254,6 +256,7 @@ class LeftOutTargets(_Frozen):
     below: Annotated[Floats, "(t)", ">= 0"]
     guaranteed: bool
     reason: str
+    of_rates: bool
 
 
 class ClassScores(_Frozen):

@@ -62,7 +62,7 @@ def check_targets(source: RowSource, test: RowSource | None, options: Mapping[st
             bare = without_features(rows)
             block = (mapped_rows(bare, Rates(loss)) if exposed else bare).take(np.arange(rows.n_rows))
             try:
-                loss.bound(block.targets, row_weights(block))
+                loss.check(block.targets, row_weights(block))
             except DataError as error:
                 raise DataError(f"{shown(path)}: {error}" if path else str(error)) from error
 
@@ -97,7 +97,7 @@ def held_out(model: Any, source: RowSource) -> dict[str, Any]:
     opened, _ = model._open(source, None, None, reset=False)
     block, judged = opened.take(np.arange(source.n_rows)), model.calibration_
     loss, weights = model.loss_, row_weights(block)
-    loss.bound(block.targets, weights)
+    loss.check(block.targets, weights)
     predictor = model._linear(encoded_rows(block.features))
     ends = _ends(model, judged, source, predictor)
     errors = _errors(loss, block.targets, weights, predictor, ends)

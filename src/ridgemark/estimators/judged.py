@@ -14,7 +14,11 @@ _MOST_KEPT = 4096  # rows from which intervals are made
 
 
 def losses_of(loss: Loss, targets: Any, weights: Any, predictor: Any) -> tuple[Any, Any]:
-    """Return the mean loss of every function, and that of the best constant for these rows."""
+    """Return the mean loss of every function, and that of the best constant for these rows.
+
+    Targets outside the domain of the loss are refused.
+    """
+    loss.check(targets, weights)
     lost, null, total = [], [], weights.sum()
     ordered = loss.in_order(predictor)
     for k, part in enumerate(loss.parts()):
@@ -32,12 +36,13 @@ def judged_rows(loss, predictor, passes, rows, outside, random_state):
     eligible = np.flatnonzero(weights > 0)
     kept = np.sort(make_generator(random_state).permutation(eligible)[:_MOST_KEPT])
     equal = bool(np.ptp(weights[kept]) <= 1e-9 * weights[kept].max())
+    rates = getattr(passes.source, "of_rates", False)
     if not outside:
         reason = "rows had part in the fit, and leaving them out is not exact for this loss"
     else:
         reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
     return LeftOutTargets(
-        targets[kept, 0], weights[kept], predictor[kept], lost, null, below, outside and equal, reason
+        targets[kept, 0], weights[kept], predictor[kept], lost, null, below, outside and equal, reason, rates
     )
 
 

@@ -178,17 +178,17 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         coverage : float, default=0.9
             Target share of new observations inside.
         exposure : array of shape (n,), optional
-            Of amounts; for counts with exposures there is no interval.
+            Of amounts; after a fit of counts with exposures there is no interval.
         """
         self._require_fit()
         loss, judged = self._model_loss(), self._model.judged
         if judged is None:
             raise DataError("there are no rows to make intervals from; call calibrate(X, y)")
-        factor = self._exposure_of(X, exposure)
-        if factor is not None and loss.name != "gamma":
+        if judged.of_rates and loss.weighs_exposure:
             raise DataError(
-                "intervals of counts with exposures are not made; leave the exposure out for those of rates"
+                "there are no intervals of counts with exposures; calibrate(X, y) with rows of equal exposure"
             )
+        factor = self._exposure_of(X, exposure)
         predictor = self._linear(X)
         ends = loss_intervals(loss, predictor, judged.targets, judged.weights, judged.predictors, coverage)
         return in_range(ends if factor is None else ends * factor[:, None], "the interval", _RESCALE)
@@ -361,6 +361,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         loss = make_loss(self.loss, self.quantiles) if reset else self._model_loss()
         if getattr(source, "has_exposure", False):
             source = mapped_rows(source, Rates(loss))
+            source.of_rates = True
         if source.n_targets != 1:
             raise self._several(source.n_targets)
         several = self.quantiles is not None if reset else not self._model.schema.targets.flat
