@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ridgemark import bounds, certificates, errors, exact, kernels, selection
+    from ridgemark.checks import check
     from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
     from ridgemark.functions import effective_dimension, leverage_scores, load
     from ridgemark.rows import open_rows
@@ -19,6 +20,7 @@ __all__ = [
     "__version__",
     "bounds",
     "certificates",
+    "check",
     "effective_dimension",
     "errors",
     "exact",
@@ -31,6 +33,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("ExactKernelRidge", "NystromClassifier", "NystromFeatures", "NystromRidge"), "estimators"),
     **dict.fromkeys(("effective_dimension", "leverage_scores", "load"), "functions"),
+    "check": "checks",
     "open_rows": "rows",
 }
 
