@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ridgemark import bounds, certificates, errors, exact, kernels, selection
+    from ridgemark import bounds, certificates, errors, evaluate, exact, kernels, selection
     from ridgemark.checks import check
     from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
     from ridgemark.functions import effective_dimension, leverage_scores, load
@@ -23,6 +23,7 @@ __all__ = [
     "check",
     "effective_dimension",
     "errors",
+    "evaluate",
     "exact",
     "kernels",
     "leverage_scores",

@@ -20,7 +20,7 @@ from ridgemark.intervals import Calibration, CalibrationRows, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
-from ridgemark.measured import Label, Measured
+from ridgemark.measured import BoostingRecord, Label, Measured, ThresholdRecord
 from ridgemark.passes import Cost
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.selection import LandmarkCount
@@ -357,6 +357,8 @@ class RunRecord:
     csv_form: Mapping[str, str] | None = None  # delimiter, decimal mark and labels; None where no CSV file was read
     sample: Measured = None  # training rows, observed and predicted
     held_out: Measured = None  # other rows, observed and predicted, with their errors
+    threshold: ThresholdRecord = None  # chosen for a cost or a rate
+    boosting: BoostingRecord = None  # errors of boosting by cross-validation
     seconds: float | None = _not_saved()
     peak_bytes: int | None = _not_saved()
     waiting_share: float | None = _not_saved()

@@ -5,11 +5,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from ridgemark.cli import classes
 from ridgemark.cli import options as shared
@@ -20,10 +21,21 @@ from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
 from ridgemark.estimators import NystromClassifier, NystromRidge
 from ridgemark.estimators.saving import save_model
+from ridgemark.evaluate import boosting
 from ridgemark.fitted import RunRecord
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
+
+_OF_CLASSES = {"class_weight": "none", "cost": None, "rate": None}  # options of classes, and their defaults
+
+
+def _cost(text: str) -> list[float]:
+    """Return two numbers separated by a comma."""
+    costs = np.atleast_1d(shared.numbers_or("two, such as 1,5")(text)).tolist()
+    if len(costs) != 2 or min(costs) <= 0:
+        raise click.BadParameter(f"{text!r} must be two positive numbers, of a false alarm and of a miss, such as 1,5")
+    return costs
 
 
 @shared.command("fit", "rows.csv --target y --output model.ridgemark")
@@ -55,6 +67,22 @@ from ridgemark.selection import NAMED as SELECTIONS
     "--keep-sums", "Keep all sums in the model file, 24 p^2 bytes: for `ridgemark certify`, and partial_fit in Python."
 )
 @shared.flag("--classify", "The target holds labels: fit probabilities of the classes. A text target implies it.")
+@shared.choice_option("--class-weight", ["none", "balanced"], "balanced: every class has the same total weight.")
+@shared.option(
+    "--cost",
+    _cost,
+    "With two classes: choose a threshold for this cost of a false alarm and of a miss, e.g. 1,5.",
+    "COSTS",
+)
+@shared.option(
+    "--rate",
+    click.FloatRange(0, 1, True, True),
+    "With two classes: choose a threshold that so many rows reach, e.g. 0.1.",
+    "SHARE",
+)
+@shared.option(
+    "--baseline", click.Choice(["boosting"]), "Also fit scikit-learn's gradient boosting, by cross-validation."
+)
 @shared.option("--checkpoint", shared.PATH, "File from which a killed fit resumes; removed when the fit has ended.")
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
 @shared.device_option("cpu")
@@ -84,15 +112,20 @@ def command(
         options["classify"] = True
     if options["classify"]:
         classes.check_labels(source, other, options)
+    elif asked := [name for name, default in _OF_CLASSES.items() if options[name] != default]:
+        raise ParameterError(f"--{asked[0].replace('_', '-')} is for labels of classes; give --classify for labels")
     with progress() as tell:
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
         estimator: Any = NystromClassifier if options["classify"] else NystromRidge
+        if options["classify"] and options["class_weight"] != "none":
+            chosen["class_weight"] = options["class_weight"]
         model: Any = estimator(**chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell)
         with _resumable(options["checkpoint"]):
             model.fit(source, checkpoint=options["checkpoint"])
         about = replace(about, target_names=kind_of(model).target_names(model, about.target_names))
         with _kept(model, about, output, force, True if options["keep_sums"] else "predict") as save:
             run = measure(model, about, source, options["certify"])
+            run = replace(run, **_asked(model, source, options))
             if test is not None and other is not None:
                 run = replace(run, held_out=held_out(model, other, test))
             run = replace(run, seconds=time.perf_counter() - begin)
@@ -101,6 +134,16 @@ def command(
                 write_page(model, run, report, force)
     record = summary(model, run) | {"model": str(output), "report": None if report is None else str(report)}
     print_result(as_json, record, kind_of(model).lines(model, run), output, report)
+
+
+def _asked(model: Any, source: RowSource, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the threshold and the errors of boosting, where they are asked for."""
+    more: dict[str, Any] = {}
+    if options["cost"] is not None or options["rate"] is not None:
+        more["threshold"] = asdict(classes.threshold(model, source, options["cost"], options["rate"]))
+    if options["baseline"] == "boosting":
+        more["boosting"] = asdict(boosting(source, classes=bool(options["classify"])))
+    return more
 
 
 def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:

@@ -107,6 +107,7 @@ def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     return [
         *words.quality_lines(model, words.target_names(model, run)),
         ("held out", None if run.held_out is None else _error_words(run.held_out)),
+        *words.baseline_lines(model, run),
         *words.tuning_lines(model),
         (INTERVALS, words.interval_shortage(model)),
         ("target", _two_values(run)),

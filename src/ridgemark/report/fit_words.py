@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -144,6 +144,79 @@ def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | Non
     ]
 
 
+class Compared(NamedTuple):
+    """The errors of one model, RMS in standard deviations of the target; `optimistic` is about those left out."""
+
+    name: str
+    judged: float
+    left_out: float | None
+    optimistic: bool = False
+
+
+def baselines(model: Any) -> list[Compared]:
+    """Return the errors of a tuned model and of simpler ones on the rows that judge, and by leave-one-out."""
+    errors = getattr(getattr(model, "tuning_", None), "baselines", None)
+    if errors is None:
+        return []
+    compared = [Compared("this kernel", errors.model, _relative_error(model), True)]
+    if errors.linear is not None:
+        compared.append(Compared("linear ridge regression", errors.linear, errors.linear_left_out))
+    name = "the mean" if predicts(model) == "numbers" else "the shares of the classes"
+    return [*compared, Compared(name, errors.mean, errors.mean_left_out)]
+
+
+def _relative_error(model: Any) -> float | None:
+    """Return the leave-one-out error in standard deviations of the target, with several of their mean square."""
+    if predicts(model) == "classes" or (errors := leave_one_out_error(model)) is None:
+        return None
+    ratios = [rms / sd for rms, sd in zip(errors, target_spread(model) or [], strict=False) if sd > 0]
+    return float(np.sqrt(np.mean(np.square(ratios)))) if ratios else None
+
+
+def boosting_words(run: Any) -> str | None:
+    """Return the errors of boosting, where it was fitted too."""
+    errors = run.boosting
+    if errors is None:
+        return None
+    if errors["rms"] is None:
+        size = f"log loss {errors['log_loss']:.4g}, {errors['accuracy']:.1%} right"
+    else:
+        size = f"RMS {errors['rms']:.4g}, {errors['explained']:.1%} explained"
+    return f"{size}, by cross-validation in {errors['n_splits']} parts on {errors['n_rows']:,} rows"
+
+
+def threshold_words(model: Any, run: Any) -> str | None:
+    """Return the threshold that was chosen for a cost or a rate, and its confusion."""
+    chosen = run.threshold
+    if chosen is None:
+        return None
+    label, ((_, false), (missed, right)) = shown(model.classes_[1]), chosen["confusion"]
+    return (
+        f"{chosen['threshold']:.4g} for {chosen['reason']}: {label} where its probability is at least this, in "
+        f"{chosen['rate']:.1%} of the rows: {right:,.0f} right, {false:,.0f} false alarms, {missed:,.0f} missed; "
+        "give it to predict --threshold"
+    )
+
+
+def baseline_lines(model: Any, run: Any) -> list[tuple[str, str | None]]:
+    """Return the errors beside those of simpler models, on the same rows."""
+    boosting, compared = ("boosting", boosting_words(run)), baselines(model)
+    if not compared:
+        return [boosting]
+    judged = ", ".join(f"{entry.name} {entry.judged:.3g}" for entry in compared)
+    left_out = ", ".join(
+        f"{entry.name} {entry.left_out:.3g}{' (optimistic: some of the rows tuned it)' * entry.optimistic}"
+        for entry in compared
+        if entry.left_out is not None
+    )
+    n_rows = model.tuning_.n_judging
+    return [
+        ("compared", f"{judged}: RMS in standard deviations of the target, on {n_rows:,} rows that none was fitted to"),
+        ("left out", f"{left_out}: the same by leave-one-out" if predicts(model) == "numbers" else None),
+        boosting,
+    ]
+
+
 def _repeats(model: Any) -> str | None:
     """Return what leaving out equal rows together means for the error, where most rows equal another; or else None."""
     n_repeats, n_rows = model._model.rows.n_duplicates, model._model.choice.sums.n_rows
@@ -217,6 +290,28 @@ def cost_words(model: Any, run: Any) -> str:
     parts.append(f"{model.n_passes_} passes over {rows}")
     if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= _LONG:
         parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
+    return ", ".join(parts)
+
+
+def class_shares(errors: Mapping[str, Any]) -> Any:
+    """Return the share of every label among the rows."""
+    confusion = np.array(errors["confusion"])
+    return confusion.sum(axis=1) / confusion.sum()
+
+
+def class_errors(errors: Mapping[str, Any], labels: Any) -> str:
+    """Return the errors of probabilities of classes, each beside what always naming the most frequent label gives."""
+    shares = class_shares(errors)
+    entropy = -float(shares[shares > 0] @ np.log(shares[shares > 0]))
+    parts = [
+        f"log loss {errors['log_loss']:.4g} (the classes' shares: {entropy:.4g})",
+        f"{errors['accuracy']:.1%} right (always the most frequent label: {shares.max():.1%})",
+    ]
+    if errors.get("auc") is not None:
+        precision, rare = errors["average_precision"], int(shares.argmin())
+        of_what = f" of {shown(labels[rare])}" if len(shares) == 2 else ""
+        chance = shares[rare] if len(shares) == 2 else shares.mean()
+        parts.append(f"AUC {errors['auc']:.3f}, average precision{of_what} {precision:.3f} (by chance {chance:.3g})")
     return ", ".join(parts)
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
-from ridgemark.report.fit_tables import effects_table, influential_rows
+from ridgemark.report.fit_tables import baselines_table, effects_table, influential_rows
 from ridgemark.report.fit_words import COVERAGE, printable
 from ridgemark.report.page import Answer, Column, Html
 
 _MOST_TARGETS = 4  # targets that get their own figure
+_LINEAR = ("linear ridge regression",)
 _TOP = 10  # influential rows
 
 
@@ -33,6 +34,11 @@ def good(fit: Any) -> Answer | None:
         f"The share of the variance of {name}{which} that is explained when each row is predicted from the others. The "
         f"typical error is {fit.loo[worst]:.3g}; {name} itself varies by {fit.spread[worst]:.3g}."
     )
+    if (lines := next((entry for entry in words.baselines(fit.model) if entry.name in _LINEAR), None)) is not None:
+        ours = words.baselines(fit.model)[0].judged
+        sentence += (
+            f" On rows that judge, linear ridge regression has {lines.judged / max(ours, 1e-9):.2f} times the error."
+        )
     if (held_out := fit.run.held_out) is not None:
         sentence += f" On {held_out['n_rows']:,} held-out rows the error is {held_out['rms'][worst]:.3g}."
     tone = words.TONES[words.how_much(share)]
@@ -77,7 +83,8 @@ def errors(fit: Any) -> list[Html | None]:
     cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
     rows = [list(row) for row in zip(map(printable, fit.targets), *cells, strict=True)]
     headings = html.number_columns(*(heading for heading, _, _ in columns))
-    return [html.side_by_side(drawn), html.table(caption, [Column("target"), *headings], rows, stacked=True)]
+    beside = baselines_table(fit.model, fit.run)
+    return [*beside, html.side_by_side(drawn), html.table(caption, [Column("target"), *headings], rows, stacked=True)]
 
 
 def intervals(fit: Any) -> list[Html | None]:
