@@ -26,6 +26,7 @@ from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import CompactFit, LandmarkFit, RefinementStep
 from ridgemark.tables.schema import Schema, column_names
+from ridgemark.transforms import TargetTransform
 from ridgemark.tuning import TuningResult
 
 
@@ -202,6 +203,12 @@ class LeftOutRows(_Frozen):
 
     values: LeaveOneOut
     landmark_rows: Annotated[Indices | None, "(p)", "< n"]  # which rows are landmarks; None where that is not known
+    own_units: Annotated[Floats | None, "(n, t)"] = None  # residuals in units of a target that was transformed
+
+    @property
+    def residuals(self) -> Floats:
+        """Residuals in units of the target."""
+        return self.values.residuals if self.own_units is None else self.own_units
 
 
 class ClassScores(_Frozen):
@@ -278,6 +285,7 @@ class FittedModel(_Fitted):
     importances: Annotated[Floats | None, "(d)"] = None  # of the user's columns
     noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
     classes: Classes | None = None  # of a fit of labels
+    transform: TargetTransform | None = None  # of the target
     drawn: CalibrationRows | None = _not_saved()  # for `calibrated`, where the ridge was given
 
     @cached_property
@@ -310,6 +318,8 @@ class FittedModel(_Fitted):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = self.schema.targets.count
+        if self.transform is not None and (count > 1 or self.classes is not None):
+            raise ValueError("a transformed target must be one number for each row")
         if self.classes is not None and len(self.classes.values) != (count if count > 1 else 2):
             raise ValueError(f"{len(self.classes.values)} classes do not have {count} functions")
 

@@ -11,8 +11,8 @@ from ridgemark.checks.table import Table
 from ridgemark.rows.places import listed, shown
 
 _FEWEST, _FEWEST_VALUES = 50, 15  # rows, and different values
-_SKEWED = 1.0  # skewness, after the few largest values are drawn in
-_FANS_OUT = 0.2  # rank correlation of the prediction and the size of its error
+SKEWED = 1.0  # skewness, after the few largest values are drawn in
+FANS_OUT = 0.2  # rank correlation of the prediction and the size of its error
 _CLIPPED = 0.002
 _FEW_ROWS, _SMALL_SHARE = 10, 0.1  # of a label
 
@@ -52,13 +52,13 @@ def _skewed(table: Table) -> Iterator[Finding]:
     assert part.target is not None
     y = np.clip(part.target.values, *np.quantile(target.present, [_CLIPPED, 1 - _CLIPPED]))
     skewness = float(skew(y))
-    if abs(skewness) < _SKEWED:
+    if abs(skewness) < SKEWED:
         return
     columns = [column for column in part.columns if column.n_different > 1 and not column.identifies]
     errors = quick_fit(columns, y[:, None], rng).left_out[:, 0]
     predicted = y - errors
     fan = float(spearmanr(predicted, np.abs(errors)).statistic) * np.sign(skewness) if predicted.std() > 0 else 0.0
-    if fan < _FANS_OUT:
+    if fan < FANS_OUT:
         return
     low, middle, high = np.quantile(target.present, [0.05, 0.5, 0.95])
     tail = "above" if skewness > 0 else "below"

@@ -67,6 +67,11 @@ def _cost(text: str) -> list[float]:
     "--keep-sums", "Keep all sums in the model file, 24 p^2 bytes: for `ridgemark certify`, and partial_fit in Python."
 )
 @shared.flag("--classify", "The target holds labels: fit probabilities of the classes. A text target implies it.")
+@shared.choice_option(
+    "--target-transform",
+    ["none", "log", "sqrt", "yeo-johnson", "auto"],
+    "Map of a target with a long tail; auto: that of least leave-one-out error in units of the target.",
+)
 @shared.choice_option("--class-weight", ["none", "balanced"], "balanced: every class has the same total weight.")
 @shared.option(
     "--cost",
@@ -112,11 +117,15 @@ def command(
         options["classify"] = True
     if options["classify"]:
         classes.check_labels(source, other, options)
+        if options["target_transform"] != "none":
+            raise ParameterError("--target-transform is for numbers; leave it out for labels of classes")
     elif asked := [name for name, default in _OF_CLASSES.items() if options[name] != default]:
         raise ParameterError(f"--{asked[0].replace('_', '-')} is for labels of classes; give --classify for labels")
     with progress() as tell:
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
         estimator: Any = NystromClassifier if options["classify"] else NystromRidge
+        if options["target_transform"] != "none":
+            chosen["target_transform"] = options["target_transform"]
         if options["classify"] and options["class_weight"] != "none":
             chosen["class_weight"] = options["class_weight"]
         model: Any = estimator(**chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell)

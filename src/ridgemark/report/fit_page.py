@@ -102,8 +102,9 @@ def _close(fit: _Fit) -> Answer | None:
         return None
     if certificate.vacuous:
         return Answer("How close to exact?", "exact", "not known", f"{distance[0].upper()}{distance[1:]}.", "open")
-    bounds = np.broadcast_to(certificate.bound, len(fit.loo))
-    close = all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(bounds, fit.loo, strict=True))
+    errors = (words.fitted_error(fit.model) if words.predicts(fit.model) == "numbers" else None) or fit.loo
+    bounds = np.broadcast_to(certificate.bound, len(errors))
+    close = all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(bounds, errors, strict=True))
     count, every = fit.model.n_landmarks_, fit.model.landmark_count_.rule.startswith("all ")
     used = f"All {count:,} distinct rows are landmarks." if every else f"The fit computes with {count:,} landmarks."
     sentence = f"{used} Proved: its fitted values are {distance}."
@@ -119,6 +120,7 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
     facts = [
         ("data", fit.run.data),
         ("target", ", ".join(fit.targets)),
+        ("fitted to", words.transform_words(model)),
         ("kernel", words.kernel_words(model)),
         ("lambda", f"{ridges} ({chosen})"),
         ("landmarks", words.landmark_words(model)),

@@ -38,7 +38,7 @@ def baselines_table(model: Any, run: Any) -> list[Html | None]:
     ]
     headings = ["error on judging rows", "explained", *["leave-one-out"] * with_left_out]
     n_rows, n_fitted = model.tuning_.n_judging, model.tuning_.baselines.n_rows
-    caption = f"Beside simpler models: RMS in standard deviations of the target, on {n_rows:,} rows that judge"
+    caption = f"Beside simpler models: RMS in {words.unit_words(model)}, on {n_rows:,} rows that judge"
     note = (
         f"All are fitted to the same {n_fitted:,} other rows, this kernel with fewer landmarks than the model has. The "
         "judging rows chose among kernels, so that its error on them is a little too small."

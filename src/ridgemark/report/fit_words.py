@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.stats import skew, spearmanr
 
 from ridgemark.certificates.record import rounded_up
+from ridgemark.checks.targets import FANS_OUT, SKEWED
 from ridgemark.intervals import Calibration, rows_needed
 from ridgemark.kernels import Mixture
 from ridgemark.path import RidgePath
@@ -16,6 +18,7 @@ from ridgemark.selection import Auto, Selection
 from ridgemark.tuning.coordinates import names_of, part_name
 
 COVERAGE = 0.9
+_FEWEST_FOR_HINT = 50  # rows
 TONES: dict[str, Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
 _LETTERS = 24  # of a name in a figure or a table
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
@@ -34,8 +37,26 @@ def target_names(model: Any, about: Any) -> list[str]:
     return list(about.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])
 
 
+def transform_of(model: Any) -> Any:
+    """Return the map of the target that the model was fitted to; None where the target is as it was."""
+    transform = getattr(model, "target_transform_", None)
+    return None if transform is None or transform.kind == "none" else transform
+
+
 def leave_one_out_error(model: Any) -> list[float] | None:
-    """Return the RMS of the leave-one-out residuals of every target; None without residuals."""
+    """Return the RMS of the leave-one-out residuals of every target, in its units; None without residuals."""
+    transform = transform_of(model)
+    return fitted_error(model) if transform is None else [transform.left_out_error]
+
+
+def target_spread(model: Any) -> list[Any] | None:
+    """Return the standard deviation of every target, in its units; None for a model without a certificate."""
+    transform = transform_of(model)
+    return fitted_spread(model) if transform is None else [transform.spread]
+
+
+def fitted_error(model: Any) -> list[float] | None:
+    """Return the same of the targets that the model was fitted to, which may be mapped."""
     path, calibration = getattr(model, "ridge_path_", None), getattr(model, "calibration_", None)
     if isinstance(path, RidgePath) and path.loo_error is not None:
         return np.sqrt(path.loo_error[path.chosen, np.arange(len(path.chosen))]).tolist()
@@ -44,8 +65,8 @@ def leave_one_out_error(model: Any) -> list[float] | None:
     return np.sqrt(np.average(calibration.residuals**2, axis=0, weights=calibration.weights)).tolist()
 
 
-def target_spread(model: Any) -> list[Any] | None:
-    """Return the standard deviation of every target; None for a model without a certificate, which holds it."""
+def fitted_spread(model: Any) -> list[Any] | None:
+    """Return the same of the targets that the model was fitted to; None without a certificate, which holds it."""
     certificate = getattr(model, "certificate_", None)
     return None if certificate is None else list(certificate.inputs["target_rms"])
 
@@ -167,10 +188,37 @@ def baselines(model: Any) -> list[Compared]:
 
 def _relative_error(model: Any) -> float | None:
     """Return the leave-one-out error in standard deviations of the target, with several of their mean square."""
-    if predicts(model) == "classes" or (errors := leave_one_out_error(model)) is None:
+    if predicts(model) == "classes" or (errors := fitted_error(model)) is None:
         return None
-    ratios = [rms / sd for rms, sd in zip(errors, target_spread(model) or [], strict=False) if sd > 0]
+    ratios = [rms / sd for rms, sd in zip(errors, fitted_spread(model) or [], strict=False) if sd > 0]
     return float(np.sqrt(np.mean(np.square(ratios)))) if ratios else None
+
+
+def transform_words(model: Any) -> str | None:
+    """Return which map of the target was fitted, and what it saved where several were compared."""
+    transform = getattr(model, "target_transform_", None)
+    if transform is None:
+        return None
+    names = {"none": "the target as it is", "log": "its logarithm", "sqrt": "its root"}
+    said = names.get(transform.kind, f"the map of Yeo and Johnson with exponent {transform.exponent:.2f}")
+    errors = dict(transform.compared)
+    if len(errors) > 1:
+        others = ", ".join(f"{kind} {errors[kind] / errors['none']:.3f}" for kind in errors if kind != "none")
+        said += f" (leave-one-out error in units of the target, over that of none: {others})"
+    return said
+
+
+def skewed_words(model: Any, observed: Any, predicted: Any) -> str | None:
+    """Return the hint at a transform where the target has a long tail and errors grow towards it; or else None."""
+    if getattr(model, "target_transform", "") is not None or len(observed) < _FEWEST_FOR_HINT:
+        return None
+    y, f = np.asarray(observed), np.asarray(predicted)
+    if y.std() == 0 or f.std() == 0:
+        return None
+    skewness, fan = float(skew(y)), float(spearmanr(f, np.abs(y - f)).statistic)
+    if abs(skewness) < SKEWED or fan * np.sign(skewness) < FANS_OUT:
+        return None
+    return 'errors grow with the prediction, and the target has a long tail: target_transform="auto" may predict better'
 
 
 def boosting_words(run: Any) -> str | None:
@@ -198,6 +246,11 @@ def threshold_words(model: Any, run: Any) -> str | None:
     )
 
 
+def unit_words(model: Any) -> str:
+    """Return the unit of errors beside those of simpler models."""
+    return f"standard deviations of the {'' if transform_of(model) is None else 'mapped '}target"
+
+
 def baseline_lines(model: Any, run: Any) -> list[tuple[str, str | None]]:
     """Return the errors beside those of simpler models, on the same rows."""
     boosting, compared = ("boosting", boosting_words(run)), baselines(model)
@@ -211,7 +264,7 @@ def baseline_lines(model: Any, run: Any) -> list[tuple[str, str | None]]:
     )
     n_rows = model.tuning_.n_judging
     return [
-        ("compared", f"{judged}: RMS in standard deviations of the target, on {n_rows:,} rows that none was fitted to"),
+        ("compared", f"{judged}: RMS in {unit_words(model)}, on {n_rows:,} rows that none was fitted to"),
         ("left out", f"{left_out}: the same by leave-one-out" if predicts(model) == "numbers" else None),
         boosting,
     ]
@@ -251,7 +304,7 @@ def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
 
 def distance_words(model: Any) -> str | None:
     """Return the distance to exact, as a share of the leave-one-out error too, or how to measure it."""
-    certificate, errors = getattr(model, "certificate_", None), leave_one_out_error(model)
+    certificate, errors = getattr(model, "certificate_", None), fitted_error(model)
     if certificate is None and not hasattr(model, "history_"):
         return None
     if certificate is not None and certificate.vacuous:
@@ -266,7 +319,8 @@ def distance_words(model: Any) -> str | None:
         beside = f", {share}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
     risk = None if certificate is None else certificate.inputs.get("failure_probability")
     probably = "" if risk is None else f" (with probability {1 - risk:g})"
-    return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[predicts(model)]}{beside}{probably}"
+    of_what = "" if transform_of(model) is None else ", for the mapped target"
+    return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[predicts(model)]}{beside}{probably}{of_what}"
 
 
 def interval_shortage(model: Any) -> str | None:
