@@ -18,7 +18,7 @@ from ridgemark.rows import BaseRows, Block, RowSource
 
 Kind = Literal["none", "log", "sqrt", "yeo-johnson"]
 KINDS: tuple[Kind, ...] = ("none", "log", "sqrt", "yeo-johnson")
-_BEYOND = 0.5  # how far predictions may leave the range of the transformed targets, as a share of it
+_BEYOND = 0.5  # how far ends of intervals may leave the range of the transformed targets, as a share of it
 _LEAST = 0.25  # of the smallest of positive targets, that a prediction must be
 
 
@@ -35,7 +35,8 @@ class TargetTransform:
     unit : float
         Targets are divided by it first.
     low, high : float
-        The range of g(y) in the fit. Predictions leave it by at most half of its length.
+        The range of g(y) in the fit. Predictions do not leave it, since the way back may grow without bound: ends of
+        intervals leave it by at most half of its length.
     least : float
         The least prediction, above zero where all targets are; minus infinity otherwise.
     alpha, beta : float
@@ -88,12 +89,15 @@ class TargetTransform:
         above, below = _inverse_power(np.maximum(f, 0.0), self.exponent), -np.minimum(f, 0.0)
         return self.unit * np.where(f >= 0, above, -_inverse_power(below, 2.0 - self.exponent))
 
+    def _within(self, f: Floats) -> Floats:
+        """Return g^-1(f) within the range of the targets, of which predictions are means."""
+        return np.maximum(self._inverse(np.clip(f, self.low, self.high)), self.least)
+
     def slope(self, f: Floats) -> Floats:
         """Return the derivative of the prediction, `beta dg^-1/df`; zero where it is constant."""
         if self.kind == "none":
             return np.ones_like(f)
-        inside = (self._bounded(f) == f) & (self._inverse(f) > self.least)
-        at = self._bounded(f)
+        inside, at = (self.low <= f) & (f <= self.high), np.clip(f, self.low, self.high)
         if self.kind == "log":
             derivative = self.unit * np.exp(at)
         elif self.kind == "sqrt":
@@ -107,8 +111,8 @@ class TargetTransform:
         return self.beta * inside * derivative
 
     def predicted(self, f: Floats) -> Floats:
-        """Return the prediction in units of the target, `alpha + beta g^-1(f)`."""
-        return f if self.kind == "none" else self.alpha + self.beta * self.inverse(f)
+        """Return the prediction in units of the target, `alpha + beta g^-1(f)`, f within the range of the fit."""
+        return f if self.kind == "none" else self.alpha + self.beta * self._within(f)
 
     def recalibrated(self, y: Floats, left_out: Floats, weights: Floats) -> "TargetTransform":
         """Return the map with alpha and beta from targets and predictions f of rows left out, both (n,).
@@ -118,7 +122,7 @@ class TargetTransform:
         spread = _root_mean(y - np.average(y, weights=weights), weights)
         made = self
         if self.kind != "none":
-            z = self.inverse(left_out)
+            z = self._within(left_out)
             centre, middle = np.average(z, weights=weights), np.average(y, weights=weights)
             variance = float(weights @ (z - centre) ** 2)
             beta = max(float(weights @ ((z - centre) * (y - middle))) / variance, 0.0) if variance > 0 else 0.0

@@ -61,7 +61,7 @@ def test_two_coefficients_are_the_regression_on_what_was_left_out():
     y = np.exp(rng.normal(size=200))
     weights, left_out = rng.integers(1, 4, 200).astype(float), np.log(y) + rng.normal(size=200)
     made = make_transform("log", y)
-    f = left_out - np.log(made.unit)
+    f = np.clip(left_out - np.log(made.unit), made.low, made.high)
     z = made.inverse(f)
     design = np.stack([np.ones(200), z], axis=1)
     alpha, beta = np.linalg.lstsq(design * np.sqrt(weights)[:, None], y * np.sqrt(weights), rcond=None)[0]
@@ -70,6 +70,14 @@ def test_two_coefficients_are_the_regression_on_what_was_left_out():
     np.testing.assert_allclose([fitted.alpha, fitted.beta], [alpha, beta], rtol=1e-9)
     residuals = y - alpha - beta * z
     assert fitted.left_out_error == pytest.approx(np.sqrt(np.average(residuals**2, weights=weights)))
+
+
+def test_predictions_stay_within_the_range_of_the_targets():
+    y = targets("log")
+    transform = make_transform("log", y)
+    assert transform.predicted(np.array([1e3]))[0] == pytest.approx(y.max())
+    assert transform.predicted(np.array([-1e3]))[0] == pytest.approx(y.min())
+    assert transform.slope(np.array([1e3, -1e3])).tolist() == [0.0, 0.0]
 
 
 def test_alpha_is_zero_where_it_would_make_positive_targets_negative():
