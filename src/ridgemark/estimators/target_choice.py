@@ -17,7 +17,6 @@ from ridgemark.tuning import Tuner
 
 _ROWS, _LANDMARKS = 4000, 400  # of the fits that are compared
 _TUNER = Tuner(levels=("per_feature",), rows=1500, landmarks=200, evaluations=20)  # of their kernel
-_WORTH = 0.002  # share of the error that a transform must save
 
 
 def check_transform(kind):
@@ -78,8 +77,6 @@ def _compare(recipe: Recipe, passes: RowPasses, transforms: list[TargetTransform
         for transform, target, residual in zip(transforms, targets.T, residuals.T, strict=True)
     ]
     best = int(np.argmin(errors))
-    if errors[best] > (1.0 - _WORTH) * errors[0]:
-        best = 0
     return transforms[best], tuple((transform.kind, error) for transform, error in zip(transforms, errors, strict=True))
 
 
