@@ -157,11 +157,13 @@ def make_transform(kind: str, y: Floats) -> TargetTransform:
     return replace(made, low=float(values.min()), high=float(values.max()))
 
 
-def allowed(y: Floats) -> list[str]:
-    """Return the kinds whose domain has all of these targets."""
-    if y.min() > 0:
-        return ["none", "log", "sqrt", "yeo-johnson"]
-    return ["none", "sqrt", "yeo-johnson"] if y.min() == 0 else ["none", "yeo-johnson"]
+def compared_kinds(y: Floats) -> list[str]:
+    """Return the kinds that "auto" compares: those whose domain has all of these targets, without the logarithm.
+
+    The logarithm weighs relative errors of the smallest targets as those of the largest. Where rows left out look good,
+    it may still predict new large targets far worse; the map of Yeo and Johnson nears it where that is safe.
+    """
+    return ["none", "sqrt", "yeo-johnson"] if y.min() >= 0 else ["none", "yeo-johnson"]
 
 
 class TransformedRows(BaseRows):

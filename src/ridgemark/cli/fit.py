@@ -70,7 +70,7 @@ def _cost(text: str) -> list[float]:
 @shared.choice_option(
     "--target-transform",
     ["none", "log", "sqrt", "yeo-johnson", "auto"],
-    "Map of a target with a long tail; auto: that of least leave-one-out error in units of the target.",
+    "Map of a target with a long tail; auto: none, sqrt or yeo-johnson by leave-one-out in units of the target.",
 )
 @shared.choice_option("--class-weight", ["none", "balanced"], "balanced: every class has the same total weight.")
 @shared.option(

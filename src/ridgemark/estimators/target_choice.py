@@ -12,7 +12,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.path import leave_one_out
 from ridgemark.rows import ArrayRows, DaskRows, dense, row_weights
 from ridgemark.sampling import make_generator
-from ridgemark.transforms import KINDS, TargetTransform, allowed, make_transform
+from ridgemark.transforms import KINDS, TargetTransform, compared_kinds, make_transform
 from ridgemark.tuning import Tuner
 
 _ROWS, _LANDMARKS = 4000, 400  # of the fits that are compared
@@ -39,7 +39,7 @@ def choose_transform(estimator, recipe, source):
     y = passes.targets()[counts, 0]
     if estimator.target_transform != "auto":
         return make_transform(estimator.target_transform, y)
-    kinds = allowed(y)
+    kinds = compared_kinds(y)
     if np.ptp(y) == 0 or len(y) < 20:
         return make_transform("none", y)
     chosen, compared = _compare(recipe, passes, [make_transform(kind, y) for kind in kinds])

@@ -131,7 +131,7 @@ def rows(fit: Any) -> list[Html | None]:
 
 def path_figure(fit: Any, path: Any) -> Html:
     """Return RMS errors over the ridges searched, in units of the targets' standard deviation."""
-    variance = np.array([s**2 if s else 1.0 for s in words.fitted_spread(fit.model) or fit.spread])
+    variance = np.array([s**2 if s else 1.0 for s in fit.fitted_spread])
     searched = path.gcv if path.loo_error is None else path.loo_error
     errors, training = (np.sqrt((e / variance).mean(axis=1)).tolist() for e in (searched, path.training_error))
     others = "" if path.sample.all() else " at other lambdas"
