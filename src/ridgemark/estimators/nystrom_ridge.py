@@ -82,9 +82,10 @@ class NystromRidge(Regressor, RegressionModel):
         Whether to fit an unpenalised constant jointly.
     target_transform : {None, "log", "sqrt", "yeo-johnson", "auto"}, default=None
         A map of one target, to which the model is fitted: for targets with a long tail, whose noise grows with their
-        size. "auto" takes none, the root or the map of Yeo and Johnson, by leave-one-out in units of the target. Predictions are
-        means, `alpha + beta g^-1(f)` with two coefficients from rows left out, and positive where all targets are.
-        Intervals are quantiles, carried over as they are; a prediction may lie outside its interval. See the guide.
+        size. "auto" takes none, the root or the map of Yeo and Johnson, by leave-one-out in units of the target.
+        Predictions are means, `alpha + beta g^-1(f)` with two coefficients from rows left out, and positive where all
+        targets are. Intervals are quantiles, carried over as they are; a prediction may lie outside its interval. See
+        the guide.
     categorical_features : "from_dtype", list of names or positions, mask, or None, default="from_dtype"
         Which columns of a table are categories. "from_dtype": those of text or of a categorical type. A list or mask:
         its columns too. None: no column, and text is refused. See the page on tables.
