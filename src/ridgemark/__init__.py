@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ridgemark import bounds, certificates, errors, exact, kernels, losses, selection
+    from ridgemark import bounds, certificates, errors, evaluate, exact, kernels, losses, selection
+    from ridgemark.checks import check
     from ridgemark.estimators import (
         ExactKernelRidge,
         NystromClassifier,
@@ -26,8 +27,10 @@ __all__ = [
     "__version__",
     "bounds",
     "certificates",
+    "check",
     "effective_dimension",
     "errors",
+    "evaluate",
     "exact",
     "kernels",
     "leverage_scores",
@@ -41,6 +44,7 @@ _HOMES = {
         ("ExactKernelRidge", "NystromClassifier", "NystromFeatures", "NystromRegressor", "NystromRidge"), "estimators"
     ),
     **dict.fromkeys(("effective_dimension", "leverage_scores", "load"), "functions"),
+    "check": "checks",
     "open_rows": "rows",
 }
 

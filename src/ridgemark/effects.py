@@ -384,6 +384,13 @@ def average_effects(
     return EffectsSummary(tuple(effects), average, None, None, quartiles, passes.source.n_rows, targets)
 
 
+def summary_of(values: Floats, weights: Floats, effects: Sequence[Effect]) -> EffectsSummary:
+    """Return averages and quartiles of effects at rows (n, effects, targets) with weights."""
+    average = np.average(values, axis=0, weights=weights)
+    quartiles = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
+    return EffectsSummary(tuple(effects), average, None, None, quartiles.T.reshape(3, *values.shape[1:]), len(values))
+
+
 def _totals(
     passes: RowPasses, kernel: CrossKernel, dual_coef: Floats, effects: Sequence[Effect]
 ) -> tuple[Totals, Floats]:

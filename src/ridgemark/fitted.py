@@ -22,7 +22,7 @@ from ridgemark.intervals import Calibration, CalibrationRows, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import SQUARED, Loss, Moments, SquaredLoss
-from ridgemark.measured import Label, Measured
+from ridgemark.measured import BoostingRecord, Label, Measured, ThresholdRecord
 from ridgemark.operators import Cross
 from ridgemark.passes import Cost, RowPasses
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
@@ -30,6 +30,7 @@ from ridgemark.rows import ArrayRows
 from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import CompactFit, LandmarkFit, RefinementStep
 from ridgemark.tables.schema import Schema, column_names
+from ridgemark.transforms import TargetTransform
 from ridgemark.tuning import TuningResult
 
 
@@ -224,6 +225,12 @@ class LeftOutRows(_Frozen):
 
     values: LeaveOneOut
     landmark_rows: Annotated[Indices | None, "(p)", "< n"]  # which rows are landmarks; None where that is not known
+    own_units: Annotated[Floats | None, "(n, t)"] = None  # residuals in units of a target that was transformed
+
+    @property
+    def residuals(self) -> Floats:
+        """Residuals in units of the target."""
+        return self.values.residuals if self.own_units is None else self.own_units
 
 
 class LeftOutTargets(_Frozen):
@@ -335,6 +342,7 @@ class FittedModel(_Fitted):
     classes: Classes | None = None  # of a fit of labels
     loss: Loss = SQUARED
     judged: LeftOutTargets | None = None  # of a fit of numbers by another loss
+    transform: TargetTransform | None = None  # of the target
     drawn: CalibrationRows | None = _not_saved()  # for `calibrated`, where the ridge was given
 
     @property
@@ -392,6 +400,8 @@ class FittedModel(_Fitted):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = self.schema.targets.count
+        if self.transform is not None and (count > 1 or self.classes is not None):
+            raise ValueError("a transformed target must be one number for each row")
         if self.classes is not None and len(self.classes.values) != (count if count > 1 else 2):
             raise ValueError(f"{len(self.classes.values)} classes do not have {count} functions")
         if self.classes is None and not self.is_squared and len(self.loss.parts()) != count:
@@ -442,6 +452,8 @@ class RunRecord:
     csv_form: Mapping[str, str] | None = None  # delimiter, decimal mark and labels; None where no CSV file was read
     sample: Measured = None  # training rows, observed and predicted
     held_out: Measured = None  # other rows, observed and predicted, with their errors
+    threshold: ThresholdRecord = None  # chosen for a cost or a rate
+    boosting: BoostingRecord = None  # errors of boosting by cross-validation
     seconds: float | None = _not_saved()
     peak_bytes: int | None = _not_saved()
     waiting_share: float | None = _not_saved()

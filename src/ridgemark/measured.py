@@ -57,6 +57,9 @@ class _LabelErrors(TypedDict):
 
     n_rows: Annotated[int, "> 0"]
     accuracy: float
+    majority: NotRequired[float]
+    auc: NotRequired[float | None]
+    average_precision: NotRequired[float | None]
     log_loss: float
     by_class: list[float]
     rms: Annotated[float, ">= 0"]
@@ -90,3 +93,29 @@ class _LossErrors(TypedDict):
 
 
 Measured: TypeAlias = Annotated[Mapping[str, Any] | None, _Shown | _LabelErrors | _LossErrors | None]
+
+
+class _Threshold(TypedDict):
+    """A threshold for the probability of the second of two classes, and what follows from it on rows left out."""
+
+    threshold: float
+    reason: str
+    rate: Annotated[float, ">= 0"]
+    precision: Annotated[float, ">= 0"]
+    recall: Annotated[float, ">= 0"]
+    confusion: list[list[float]]
+
+
+class _Boosting(TypedDict):
+    """Errors of gradient boosting by cross-validation."""
+
+    n_rows: Annotated[int, "> 0"]
+    n_splits: Annotated[int, "> 0"]
+    rms: float | None
+    explained: float | None
+    log_loss: float | None
+    accuracy: float | None
+
+
+ThresholdRecord: TypeAlias = Annotated[Mapping[str, Any] | None, _Threshold | None]
+BoostingRecord: TypeAlias = Annotated[Mapping[str, Any] | None, _Boosting | None]

@@ -125,7 +125,19 @@ def test_fit_says_how_the_kernel_was_tuned_and_which_columns_matter(folder):
 def test_fit_prints_quality_then_tuning_then_columns_then_distance_then_cost(folder, fitted):
     model, source = fitted
     lines = kind_of(model).lines(model, fit_and_measure(clone(model), source))
-    order = ["explained", "error", "equal rows", "held out", "kernel", "lambda", "landmarks", "matters most"]
+    order = [
+        "explained",
+        "error",
+        "equal rows",
+        "held out",
+        "compared",
+        "left out",
+        "boosting",
+        "kernel",
+        "lambda",
+        "landmarks",
+        "matters most",
+    ]
     order += ["intervals", "target", "exact", "cost"]
     assert [label for label, _ in lines] == order
 

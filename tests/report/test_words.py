@@ -87,7 +87,7 @@ def test_a_bound_that_says_nothing_is_not_shown():
 def test_the_distance_is_a_share_of_the_error_without_an_exponent(times, share, monkeypatch):
     model = fitted(SMOOTH, certify_with="audit")
     bounds = np.atleast_1d(model.certificate_.bound)
-    monkeypatch.setattr("ridgemark.report.fit_words.leave_one_out_error", lambda _: bounds / times)
+    monkeypatch.setattr("ridgemark.report.fit_words.fitted_error", lambda _: bounds / times)
     assert f", {share} of the error" in distance_words(model)
 
 
@@ -101,7 +101,7 @@ def test_the_figure_of_lambdas_says_which_errors_are_of_a_sample(monkeypatch):
         (batches, "Errors are those of a sample of the rows."),
     ):
         path = model.ridge_path_
-        text = str(path_figure(SimpleNamespace(spread=[float(SMOOTH.std())]), path))
+        text = str(path_figure(SimpleNamespace(fitted_spread=[float(SMOOTH.std())]), path))
         assert f"leave-one-out chose {model.ridge_:.3g}. {words}" in text
         error = np.sqrt(path.loo_error[path.chosen[0], 0]) / SMOOTH.std()
         assert f"chosen: {error:.3g} at {model.ridge_:.3g}" in text

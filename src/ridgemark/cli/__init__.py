@@ -16,6 +16,7 @@ from ridgemark.interrupts import INTERRUPTED, ending_at_once
 
 COMMANDS = {
     "certify": "Bound how far a model is from exact.",
+    "check": "Say what in a table may spoil a fit.",
     "demo": "Run a small example and write a page about it.",
     "effects": "Say what each column does to the predictions.",
     "explain": "Say what each column contributes to the prediction for some rows.",

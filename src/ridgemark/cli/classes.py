@@ -13,6 +13,7 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.class_labels import conformal_sets
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.table_reader import encoded_rows, encoded_source
+from ridgemark.evaluate import Threshold, choose_threshold, ranking
 from ridgemark.fitted import RunRecord
 from ridgemark.losses import class_loss
 from ridgemark.report import fit_words as words
@@ -27,7 +28,7 @@ _READ = 65536  # rows whose labels are read at a time
 _FEW_LABELS = 20  # as many may be those of single rows
 _EFFECTS = 2048  # rows that effects are averaged over
 _GROUPS = 10  # of rows in a calibration plot
-_ERRORS = ("n_rows", "accuracy", "log_loss", "confusion", "repeated")
+_ERRORS = ("n_rows", "accuracy", "majority", "log_loss", "auc", "average_precision", "confusion", "repeated")
 
 
 def need_text(path: Path, options: Mapping[str, Any]) -> bool:
@@ -58,6 +59,8 @@ def check_labels(source: RowSource, test: RowSource | None, options: Mapping[str
             f"{shown(min(labels))}; it must hold labels of classes with several rows, or numbers without units, fitted "
             "without --classify"
         )
+    if len(labels) != 2 and (options["cost"] is not None or options["rate"] is not None):
+        raise ParameterError(f"--cost and --rate choose a threshold between two classes; the target has {len(labels)}")
     if options["certify"] not in (None, "audit"):
         raise ParameterError(f"--certify must be audit with --classify, got {options['certify']}")
     if test is not None and (unknown := _labels_of(test) - labels):
@@ -94,10 +97,28 @@ def certify(model: Any, source: RowSource, kind: str | None) -> None:
 def sample(model: Any, source: RowSource) -> dict[str, Any]:
     """Return the errors on rows of the fit, each left out, the most influential rows, and average effects."""
     diagnosis = model.diagnose(source)
-    errors = _errors(model, diagnosis.log_probabilities, diagnosis.shares, diagnosis.weights)
+    errors = _errors(model, diagnosis.log_probabilities, *_as_they_are(model, diagnosis))
     some = encoded_source(model, source).take(diagnosis.rows[:_EFFECTS])
     rows = encoded_rows(some.features, diagnosis.weights[:_EFFECTS])
     return errors | {"top": diagnosis.to_record()["top"], "effects": model.effects_summary(rows).to_record()}
+
+
+def threshold(model: Any, source: RowSource, cost: Sequence[float] | None, rate: float | None) -> Threshold:
+    """Return the threshold for a cost or a rate, from the probabilities of rows of the fit, each left out."""
+    diagnosis = model.diagnose(source)
+    shares, weights = _as_they_are(model, diagnosis)
+    p, counted = np.exp(diagnosis.log_probabilities[:, 1]), weights > 0
+    return choose_threshold(p[counted], shares[counted, 1], cost=cost, rate=rate, sample_weight=weights[counted])
+
+
+def _as_they_are(model: Any, diagnosis: Any) -> tuple[Any, Any]:
+    """Return the shares of the classes among equal rows, and the rows' weights, without the weights of the classes."""
+    factors = model._model.classes.weights
+    if factors is None:
+        return diagnosis.shares, diagnosis.weights
+    counted = diagnosis.weights[:, None] * diagnosis.shares / np.where(factors > 0, factors, np.inf)
+    weights = counted.sum(axis=1)
+    return counted / np.where(weights > 0, weights, 1.0)[:, None], weights
 
 
 def held_out(model: Any, source: RowSource) -> dict[str, Any]:
@@ -129,10 +150,12 @@ def _errors(model: Any, logs: Any, shares: Any, weights: Any) -> dict[str, Any]:
     confusion = counted.T @ np.eye(len(labels))[likeliest]
     judged = np.full(len(likeliest), 1) if len(labels) == 2 else likeliest
     said, right = (values[np.arange(len(judged)), judged] for values in (p, shares))
+    rare = np.argsort(-totals, kind="stable")  # of two classes average precision is about the second, the rarer one
     groups = np.array_split(np.argsort(said, kind="stable"), min(_GROUPS, len(said)))
     return {
         "n_rows": len(logs),
         "accuracy": float(np.trace(confusion) / total),
+        "majority": float(totals.max() / total),
         "log_loss": float(losses.sum() / total),
         "by_class": np.divide(losses, totals, out=np.zeros_like(losses), where=totals > 0).tolist(),
         "rms": float(np.sqrt((counted * (squares - 2.0 * p + 1.0)).sum() / total / (1 + (len(labels) == 2)))),
@@ -141,7 +164,7 @@ def _errors(model: Any, logs: Any, shares: Any, weights: Any) -> dict[str, Any]:
         "calibration": [
             [float(np.average(v[g], weights=weights[g])) for v in (said, right)] + [len(g)] for g in groups
         ],
-    }
+    } | ranking(p[:, rare], shares[:, rare], weights)
 
 
 def has_intervals(model: Any) -> bool:
@@ -158,6 +181,7 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     }
     return errors | {
         "classes": model.classes_.tolist(),
+        "threshold": run.threshold,
         "ridge": model.ridge_,
         "loo_log_loss": None if path is None else float(path.loo_loss[path.chosen]),
     }
@@ -167,17 +191,19 @@ def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit of classes in a few lines of labels and values."""
     return [
         ("classes", f"{len(model.classes_)}: {listed(model.classes_.tolist())}"),
-        ("left out", _error_words(run.sample)),
-        ("held out", _error_words(run.held_out)),
+        ("left out", _error_words(model, run.sample)),
+        ("held out", _error_words(model, run.held_out)),
+        ("threshold", words.threshold_words(model, run)),
+        *words.baseline_lines(model, run),
         *words.tuning_lines(model),
         ("exact", words.distance_words(model)),
         ("cost", words.cost_words(model, run)),
     ]
 
 
-def _error_words(errors: Mapping[str, Any] | None) -> str | None:
+def _error_words(model: Any, errors: Mapping[str, Any] | None) -> str | None:
     if errors is None:
         return None
     where = f" of {shown(errors['data'])}" if "data" in errors else ", each predicted from the others"
-    said = f"{errors['accuracy']:.1%} right, log loss {errors['log_loss']:.4g}, on {errors['n_rows']:,} rows{where}"
+    said = f"{words.class_errors(errors, model.classes_)}, on {errors['n_rows']:,} rows{where}"
     return said + words.repeated_words(errors)

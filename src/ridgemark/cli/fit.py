@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,22 @@ from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
 from ridgemark.estimators import NystromClassifier, NystromRegressor, NystromRidge
 from ridgemark.estimators.saving import save_model
+from ridgemark.evaluate import boosting
 from ridgemark.fitted import RunRecord
 from ridgemark.losses import OF_NUMBERS
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
+
+_OF_CLASSES = {"class_weight": "none", "cost": None, "rate": None}  # options of classes, and their defaults
+
+
+def _cost(text: str) -> list[float]:
+    """Return two numbers separated by a comma."""
+    costs = np.atleast_1d(shared.numbers_or("two, such as 1,5")(text)).tolist()
+    if len(costs) != 2 or min(costs) <= 0:
+        raise click.BadParameter(f"{text!r} must be two positive numbers, of a false alarm and of a miss, such as 1,5")
+    return costs
 
 
 @shared.command("fit", "rows.csv --target y --output model.ridgemark")
@@ -69,6 +80,27 @@ from ridgemark.selection import NAMED as SELECTIONS
 )
 @shared.exposure_option
 @shared.flag("--classify", "The target holds labels: fit probabilities of the classes. A text target implies it.")
+@shared.choice_option(
+    "--target-transform",
+    ["none", "log", "sqrt", "yeo-johnson", "auto"],
+    "Map of a target with a long tail; auto: none, sqrt or yeo-johnson by leave-one-out in units of the target.",
+)
+@shared.choice_option("--class-weight", ["none", "balanced"], "balanced: every class has the same total weight.")
+@shared.option(
+    "--cost",
+    _cost,
+    "With two classes: choose a threshold for this cost of a false alarm and of a miss, e.g. 1,5.",
+    "COSTS",
+)
+@shared.option(
+    "--rate",
+    click.FloatRange(0, 1, True, True),
+    "With two classes: choose a threshold that so many rows reach, e.g. 0.1.",
+    "SHARE",
+)
+@shared.option(
+    "--baseline", click.Choice(["boosting"]), "Also fit scikit-learn's gradient boosting, by cross-validation."
+)
 @shared.option("--checkpoint", shared.PATH, "File from which a killed fit resumes; removed when the fit has ended.")
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
 @shared.device_option("cpu")
@@ -102,6 +134,10 @@ def command(
         options["classify"] = True
     if options["classify"]:
         classes.check_labels(source, other, options)
+        if options["target_transform"] != "none":
+            raise ParameterError("--target-transform is for numbers; leave it out for labels of classes")
+    elif asked := [name for name, default in _OF_CLASSES.items() if options[name] != default]:
+        raise ParameterError(f"--{asked[0].replace('_', '-')} is for labels of classes; give --classify for labels")
     with progress() as tell:
         model = _estimator(options, random_state=seed, progress=tell)
         with _resumable(options["checkpoint"]):
@@ -109,6 +145,7 @@ def command(
         about = replace(about, target_names=kind_of(model).target_names(model, about.target_names))
         with _kept(model, about, output, force, True if options["keep_sums"] else "predict") as save:
             run = measure(model, about, source, options["certify"])
+            run = replace(run, **_asked(model, source, options))
             if test is not None and other is not None:
                 run = replace(run, held_out=held_out(model, other, test))
             run = replace(run, seconds=time.perf_counter() - begin)
@@ -127,7 +164,21 @@ def _estimator(options: Mapping[str, Any], **more: Any) -> Any:
         levels = options["quantiles"]
         quantiles = None if levels is None else np.atleast_1d(levels).tolist()
         return NystromRegressor(options["loss"], quantiles=quantiles, **chosen)
-    return NystromClassifier(**chosen) if options["classify"] else NystromRidge(**chosen)
+    if options["classify"]:
+        weight = None if options["class_weight"] == "none" else options["class_weight"]
+        return NystromClassifier(**chosen, class_weight=weight)
+    transform = None if options["target_transform"] == "none" else options["target_transform"]
+    return NystromRidge(**chosen, target_transform=transform)
+
+
+def _asked(model: Any, source: RowSource, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the threshold and the errors of boosting, where they are asked for."""
+    more: dict[str, Any] = {}
+    if options["cost"] is not None or options["rate"] is not None:
+        more["threshold"] = asdict(classes.threshold(model, source, options["cost"], options["rate"]))
+    if options["baseline"] == "boosting":
+        more["boosting"] = asdict(boosting(source, classes=bool(options["classify"])))
+    return more
 
 
 def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:

@@ -82,7 +82,7 @@ def _peak_memory() -> int | None:
 def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     """Return what a fit is in plain numbers, for a machine."""
     certificate, tuning, bandwidth = model.certificate_, getattr(model, "tuning_", None), model.bandwidth_
-    about = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share")
+    about = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share", "boosting")
     record = {name: getattr(run, name) for name in about} | {
         "n_features": words.n_columns(model),
         "kernel": words.kernel_words(model),
@@ -103,4 +103,6 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
 
 def _tuning_summary(tuning: Any) -> dict[str, Any]:
     """Return how a kernel was tuned in plain numbers, with its parts."""
-    return {name: getattr(tuning, name) for name in _TUNING} | {"parts": [asdict(part) for part in tuning.parts]}
+    baselines = None if tuning.baselines is None else asdict(tuning.baselines)
+    parts = [asdict(part) for part in tuning.parts]
+    return {name: getattr(tuning, name) for name in _TUNING} | {"parts": parts, "baselines": baselines}

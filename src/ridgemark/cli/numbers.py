@@ -1,6 +1,7 @@
 """What commands measure of a model that predicts numbers, and say of it; `classes` has the same functions."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ def sample(model: Any, source: RowSource) -> dict[str, Any] | None:
     part = _some(len(calibration.indices))
     block = encoded_source(model, source).take(calibration.indices[part])
     predicted = block.targets - calibration.residuals[part]
+    if (transform := words.transform_of(model)) is not None:  # these residuals are those of the mapped target
+        predicted = transform.predicted(transform.forward(block.targets) - calibration.residuals[part])
     return _listed(calibration.indices[part], block.targets, predicted, _intervals(model, encoded_rows(block.features)))
 
 
@@ -115,6 +118,8 @@ def has_intervals(model: Any) -> bool:
 def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     """Return the errors of a fit in plain numbers, for a machine."""
     record: dict[str, Any] = {"explained": words.explained(model), "loo_rms": words.leave_one_out_error(model)}
+    if (transform := getattr(model, "target_transform_", None)) is not None:
+        record["target_transform"] = asdict(transform)
     if run.held_out is not None:
         record["held_out"] = {name: run.held_out.get(name) for name in _ERRORS}
     return record
@@ -125,12 +130,22 @@ def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     return [
         *words.quality_lines(model, words.target_names(model, run)),
         ("held out", None if run.held_out is None else _error_words(run.held_out)),
+        *words.baseline_lines(model, run),
         *words.tuning_lines(model),
         (INTERVALS, words.interval_shortage(model)),
-        ("target", _two_values(run)),
+        ("target", _two_values(run) or words.transform_words(model)),
+        ("hint", _hint(model, run)),
         ("exact", words.distance_words(model)),
         ("cost", words.cost_words(model, run)),
     ]
+
+
+def _hint(model: Any, run: RunRecord) -> str | None:
+    """Return the hint at a transform of a skewed target, from the rows that are shown; None where it does not apply."""
+    if run.sample is None or len(run.sample["observed"]) != 1:
+        return None
+    said = words.skewed_words(model, run.sample["observed"][0], run.sample["predicted"][0])
+    return said and said.replace('target_transform="auto"', "--target-transform auto")
 
 
 def _two_values(run: RunRecord) -> str | None:

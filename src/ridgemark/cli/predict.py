@@ -43,6 +43,9 @@ def _coverages(text: str) -> list[float]:
 @shared.flag("--std", "Also write the standard deviation of the fitted function.")
 @shared.flag("--novelty", "Write how far each row is from the rows of the fit, and columns beyond their range.")
 @shared.flag("--proba", "Write the label and the probability of every class, for a model of labels.")
+@shared.option(
+    "--threshold", float, "With two classes: the second one where its probability is at least this.", "PROBABILITY"
+)
 @shared.column_option("--keep", "Columns of DATA to write before the predictions.")
 @shared.columns_option
 @shared.form_options
@@ -64,7 +67,9 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
         raise ParameterError(f"{shown(output)} can hold only numbers; to keep columns, write .csv or .parquet")
     check_outputs([("--output", output)], [model, data], force, as_json)
     needed = (
-        ["predict_interval"] * bool(coverages or std) + ["predict_proba"] * proba + ["novelty"] * options["novelty"]
+        ["predict_interval"] * bool(coverages or std)
+        + ["predict_proba"] * (proba or options["threshold"] is not None)
+        + ["novelty"] * options["novelty"]
     )
     fitted, run = load_model(model, "predict", *needed, device=options["device"])
     if coverages and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
@@ -72,6 +77,8 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
             "which keeps them"
         )
+    if options["threshold"] is not None and len(fitted.classes_) != 2:
+        raise ParameterError(f"--threshold is for two classes; {shown(model)} has {len(fitted.classes_)}")
     if as_numbers and proba and fitted.classes_.dtype.kind not in "iufb":
         raise ParameterError(f"{shown(output)} can hold only numbers, and the labels are text; write .csv or .parquet")
     if std and words.predicts(fitted) == "losses":
@@ -145,9 +152,10 @@ def _by_loss(fitted: Any, rows: Any, coverages: Sequence[float], exposure: Float
 def _predicted(fitted: Any, rows: Any, options: Mapping[str, Any]) -> list[Any]:
     """Return the columns of some rows, in the order of the header."""
     novelty = _novelty(fitted, rows) if options["novelty"] else []
-    if options["proba"]:
-        p = fitted.predict_proba(rows)
-        return [fitted.classes_[p.argmax(axis=1)], *p.T, *novelty]
+    if options["proba"] or options["threshold"] is not None:
+        p, threshold = fitted.predict_proba(rows), options["threshold"]
+        which = p.argmax(axis=1) if threshold is None else (p[:, 1] >= threshold).astype(np.intp)
+        return [fitted.classes_[which], *(p.T if options["proba"] else []), *novelty]
     kinds = fitted.predict(rows, return_std=True) if options["std"] else [fitted.predict(rows)]
     kinds = [values.reshape(len(values), -1) for values in map(np.asarray, kinds)]
     if options["coverages"]:

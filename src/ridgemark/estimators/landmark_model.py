@@ -44,8 +44,9 @@ class LandmarkModel(ExplainedModel):
     certificate_ = FittedName(lambda model: model.certificate)
     tolerance_ = FittedName(lambda model: model.solution.tolerance, optional=True)
     loo_residuals_ = FittedName(
-        lambda model: in_form(model, model.left_out and model.left_out.values.residuals), True, _BEYOND
+        lambda model: in_form(model, model.left_out and model.left_out.residuals), True, _BEYOND
     )
+    target_transform_ = FittedName(lambda model: model.transform, optional=True)
     calibration_ = FittedName(lambda model: model.calibrated, optional=True)
     waiting_share_ = FittedName(lambda model: model.cost.waiting_share if model.cost.seconds else None, optional=True)
 

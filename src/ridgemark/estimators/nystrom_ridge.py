@@ -12,9 +12,11 @@ from ridgemark.estimators.cautions import (
     warn_of_rounding,
     warn_of_scales,
 )
+from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.regression_model import RegressionModel, Regressor
+from ridgemark.estimators.target_choice import check_transform, choose_transform, with_transform
 from ridgemark.explaining import draw_background, merged_background
 from ridgemark.fitted import FittedModel
 from ridgemark.fitting import Sums, solve_squares
@@ -23,6 +25,7 @@ from ridgemark.losses import loss_sums
 from ridgemark.path import keep_rows, leave_one_out
 from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
+from ridgemark.transforms import TransformedRows
 
 
 class NystromRidge(Regressor, RegressionModel):
@@ -74,6 +77,12 @@ class NystromRidge(Regressor, RegressionModel):
         chosen with 2,000 of the landmarks.
     fit_intercept : bool, default=True
         Whether to fit an unpenalised constant jointly.
+    target_transform : {None, "log", "sqrt", "yeo-johnson", "auto"}, default=None
+        A map of one target, to which the model is fitted: for targets with a long tail, whose noise grows with their
+        size. "auto" takes none, the root or the map of Yeo and Johnson, by leave-one-out in units of the target.
+        Predictions are means, `alpha + beta g^-1(f)` with two coefficients from rows left out, and positive where all
+        targets are. Intervals are quantiles, carried over as they are; a prediction may lie outside its interval. See
+        the guide.
     categorical_features : "from_dtype", list of names or positions, mask, or None, default="from_dtype"
         Which columns of a table are categories. "from_dtype": those of text or of a categorical type. A list or mask:
         its columns too. None: no column, and text is refused. See the page on tables.
@@ -127,6 +136,10 @@ class NystromRidge(Regressor, RegressionModel):
     loo_residuals_ : array of shape (n,) or (n, n_targets)
         Leave-one-out residuals of all rows, for fixed landmarks and `scaled_ridge_`; exist if the ridge was chosen by
         leave-one-out.
+    target_transform_ : TargetTransform
+        The map of the target, with `target_transform`. In units of the target are predictions, intervals,
+        `loo_residuals_` and effects; `dual_coef_`, `ridge_path_`, `calibration_`, `diagnose`, certificates and
+        `distance_to_exact` speak of the mapped target.
     calibration_ : Calibration
         Rows and leave-one-out residuals from which intervals are computed; exists after a fit, unless the ridge was
         chosen by generalised cross-validation, and after `calibrate`. `calibration_.guaranteed` says whether coverage
@@ -182,6 +195,7 @@ class NystromRidge(Regressor, RegressionModel):
         certify_with=None,
         solver="auto",
         fit_intercept=True,
+        target_transform=None,
         categorical_features="from_dtype",
         device="cpu",
         memory_budget=None,
@@ -214,6 +228,28 @@ class NystromRidge(Regressor, RegressionModel):
         with self._changing():
             self._model = self._fitted_with(X, y, sample_weight)
         return self
+
+    def _recipe(self):
+        check_transform(self.target_transform)
+        return super()._recipe()
+
+    def _fitted(self, X, y, sample_weight, checkpoint):
+        """Return the model of these rows, fitted to the transformed target."""
+        if self.target_transform is None:
+            return super()._fitted(X, y, sample_weight, checkpoint)
+        recipe = self._recipe()
+        source, form = self._open(X, y, sample_weight)
+        transform = choose_transform(self, recipe, source)
+        with checkpointed(self, checkpoint, source) as (journal, random_state):
+            passes = self._training_passes(TransformedRows(source, transform), journal)
+            model = self._model_of(recipe, passes, form, random_state)
+        return with_transform(model, transform, passes)
+
+    def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
+        """Return training rows and their form; of a fit to a transformed target with this target."""
+        source, form = super()._open(X, y, sample_weight, reset, keep_constant)
+        transform = None if reset else self._model.transform
+        return source if transform is None else TransformedRows(source, transform), form
 
     def _model_of(self, recipe, passes, form, random_state, may_grow=False):
         """Return the model of the rows of these passes; `may_grow` says whether further rows may be added."""
@@ -248,6 +284,10 @@ class NystromRidge(Regressor, RegressionModel):
     def _fitted_with(self, X, y, sample_weight):
         """Return the model with these rows added."""
         recipe, known = replace(self._recipe(), solver="direct", certify_with=None), getattr(self, "_model", None)
+        if self.target_transform is not None or getattr(known, "transform", None) is not None:
+            raise ParameterError(
+                "partial_fit does not transform targets; call fit with all rows, or give partial_fit mapped targets"
+            )
         if known is None:
             source, form = self._open(X, y, sample_weight, keep_constant=True)
             return self._model_of(recipe, self._training_passes(source), form, self.random_state, may_grow=True)

@@ -9,13 +9,14 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ridgemark.certificates import Certificate, certify, distance_at
 from ridgemark.diagnostics import Diagnosis, diagnose
-from ridgemark.effects import EffectsSummary, effect_deviations, effect_values, summarise_effects
+from ridgemark.effects import EffectsSummary, effect_deviations, effect_values, summarise_effects, summary_of
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.estimators.own_units import effects_in_own_units
 from ridgemark.fitted import LeftOutRows
 from ridgemark.intervals import adaptive_intervals, jackknife_intervals, quantile_levels, standard_deviations
 from ridgemark.losses import loss_sums, same_rows
@@ -52,13 +53,15 @@ class RegressionModel(LandmarkModel):
         """
         self._require_fit()
         source = self._rows(X)
-        values = self._predictions(self._values(source), source)
+        mapped, transform = self._values(source), self._model.transform
+        values = self._predictions(mapped if transform is None else transform.predicted(mapped), source)
         if not return_std:
             return values
         sums = self._sums("a standard deviation", compact=True)
         if self.kernel_.pairwise:
             raise DataError("a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold")
-        spread = standard_deviations(self._passes(source), sums).astype(values.dtype, copy=False)
+        spread = standard_deviations(self._passes(source), sums)
+        spread = (spread if transform is None else transform.slope(mapped) * spread).astype(values.dtype, copy=False)
         return values, in_form(self._model, in_range(spread, "the standard deviation", _RESCALE))
 
     @lazy_on_dask
@@ -93,6 +96,7 @@ class RegressionModel(LandmarkModel):
         source = self._rows(X)
         ends = in_range(intervals(self._passes(source), sums, known, levels), "the interval", _RESCALE)
         self._warn_of_unseen(source)
+        ends = ends if self._model.transform is None else self._model.transform.inverse(ends)
         return in_form(self._model, ends if several else ends[:, :, 0])
 
     @computing
@@ -189,13 +193,15 @@ class RegressionModel(LandmarkModel):
             standard errors take as long as d times `predict(return_std=True)`.
         """
         passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
-        values = effect_values(passes, cross_kernel, dual_coef, columns)
+        values = self._effects_at(passes, cross_kernel, dual_coef, columns)
         values = in_form(self._model, in_range(values, "the effect", _RESCALE))
         self._warn_of_unseen(passes.source)
         if not return_std:
             return values
         sums, known = self._sums("a standard error of effects", compact=True), self._model.calibrated
         errors = effect_deviations(passes, sums, known, columns)
+        if self._model.transform is not None:
+            errors = errors * self._model.transform.slope(self._values(passes.source))[:, None]
         return values, in_form(self._model, in_range(errors, "the standard error", _RESCALE))
 
     @computing
@@ -203,7 +209,7 @@ class RegressionModel(LandmarkModel):
         """Return the average effect of each column over rows, with standard errors and quartiles; prints as a table.
 
         Averages are corrected for the bias of the ridge, and their standard errors hold for the population that the
-        rows are a sample of. See `effects` for the effect of a column.
+        rows are a sample of; after `target_transform` they are plain ones. See `effects` for the effect of a column.
 
         Parameters
         ----------
@@ -214,7 +220,10 @@ class RegressionModel(LandmarkModel):
         -------
         EffectsSummary
         """
-        passes, *_, columns = self._effect_rows(X)
+        passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
+        if self._model.transform is not None:
+            values = self._effects_at(passes, cross_kernel, dual_coef, columns)
+            return summary_of(values, passes.row_counts(), columns)
         sums = self._sums("effects_summary", compact=True)
         summary = summarise_effects(passes, sums, self._model.calibrated, columns)
         self._warn_of_unseen(passes.source)
@@ -239,6 +248,15 @@ class RegressionModel(LandmarkModel):
         constant = tuple(names[j] for j in model.rows.constant_columns)
         scores, n_duplicates = model.choice.scores, model.rows.n_duplicates
         return diagnose(sums, left_out.values, left_out.landmark_rows, scores, n_duplicates, constant)
+
+    def _effects_at(self, passes, cross_kernel, dual_coef, columns):
+        """Return the effects at every row in units of the target, (n, effects, targets)."""
+        values, transform = effect_values(passes, cross_kernel, dual_coef, columns), self._model.transform
+        if transform is None:
+            return values
+        return effects_in_own_units(
+            values, self._values(passes.source), transform, columns, self._values, passes.source
+        )
 
     def _calibrated(self, X, y, sample_weight):
         """Return the model with leave-one-out residuals."""

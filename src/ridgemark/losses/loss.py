@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ridgemark.backends import Array, Floats, backend_of
-from ridgemark.errors import ParameterError
+from ridgemark.backends import Array, Flags, Floats, backend_of
+from ridgemark.errors import DataError, ParameterError
 
 _FLATTEST = 1e-100  # smallest curvature by which a slope is divided; the product of the two is exact
 
@@ -58,6 +58,8 @@ class Loss(ABC):
         Whether predictions are positive.
     weighs_exposure : bool
         Whether rows of more exposure count more.
+    required : str
+        What targets inside the domain must do, such as "be positive".
     nats : bool
         Whether the loss is the negative logarithm of a probability.
     """
@@ -70,6 +72,7 @@ class Loss(ABC):
     trims: ClassVar[bool] = False
     positive: ClassVar[bool] = False
     weighs_exposure: ClassVar[bool] = False
+    required: ClassVar[str] = "be finite"
     nats: ClassVar[bool] = False
 
     @property
@@ -110,8 +113,19 @@ class Loss(ABC):
         curvature = backend_of(predictor).at_least(self.curvature(targets, predictor), _FLATTEST)
         return predictor - self.slopes(targets, predictor) / curvature[:, None], weights * curvature
 
+    def outside(self, targets: Floats) -> Flags:
+        """Return which targets, shape (n, 1), lie outside the domain."""
+        return np.zeros(targets.shape, dtype=bool)
+
     def check(self, targets: Floats, weights: Floats) -> None:
-        """Refuse targets, shape (n, 1), of positive weight that lie outside the domain."""
+        """Refuse targets of positive weight that lie outside the domain."""
+        rows = np.flatnonzero(self.outside(targets)[:, 0] & (weights > 0))
+        if len(rows):
+            others = "" if len(rows) == 1 else f" and in {len(rows) - 1:,} more"
+            raise DataError(
+                f"the targets of loss={self.name!r} must {self.required}, got {targets[rows[0], 0]:g} in row "
+                f'{rows[0]}{others}; correct or drop these rows, or choose another loss, such as "huber"'
+            )
 
     def bound(self, targets: Floats, weights: Floats) -> Self:
         """Return the loss for these targets, shape (n, 1); refuse those outside its domain."""

@@ -52,6 +52,7 @@ class Poisson(LogLink):
     )
     nats: ClassVar[bool] = True
     weighs_exposure: ClassVar[bool] = True
+    required: ClassVar[str] = "not be negative"
 
     def values(self, targets: Array, predictor: Array) -> Array:
         xp, counted = backend_of(predictor).xp, targets > 0
@@ -64,8 +65,8 @@ class Poisson(LogLink):
     def curvature(self, targets: Array, predictor: Array) -> Array:
         return backend_of(predictor).xp.exp(predictor)[:, 0]
 
-    def check(self, targets: Floats, weights: Floats) -> None:
-        _refuse(targets, weights, targets < 0, self.name, "not be negative")
+    def outside(self, targets: Floats) -> Flags:
+        return targets < 0
 
     def bound(self, targets: Floats, weights: Floats) -> Self:
         self.check(targets, weights)
@@ -112,6 +113,7 @@ class Gamma(LogLink):
     words: ClassVar[LossWords] = LossWords(
         "gamma regression", "the mean amount", "half the gamma deviance", "share of the deviance explained (D^2)"
     )
+    required: ClassVar[str] = "be positive"
 
     def values(self, targets: Array, predictor: Array) -> Array:
         xp = backend_of(predictor).xp
@@ -124,8 +126,8 @@ class Gamma(LogLink):
     def curvature(self, targets: Array, predictor: Array) -> Array:
         return (targets * backend_of(predictor).xp.exp(-predictor))[:, 0]
 
-    def check(self, targets: Floats, weights: Floats) -> None:
-        _refuse(targets, weights, targets <= 0, self.name, "be positive")
+    def outside(self, targets: Floats) -> Flags:
+        return targets <= 0
 
     def response(self, targets: Array) -> Array:
         return backend_of(targets).xp.log(targets)
@@ -139,14 +141,3 @@ class Gamma(LogLink):
     def conjugate(self, targets: Floats, slopes: Floats) -> Floats:
         u, rest = slopes[:, 0], np.maximum(1.0 - slopes, 0.0)[:, 0]
         return rest * np.log(np.where(rest > 0, rest, 1.0)) + u * (1.0 + np.log(targets[:, 0]))
-
-
-def _refuse(targets: Floats, weights: Floats, wrong: Flags, name: str, required: str) -> None:
-    """Refuse targets of positive weight that lie outside the domain of a loss."""
-    rows = np.flatnonzero(wrong[:, 0] & (weights > 0))
-    if len(rows):
-        others = "" if len(rows) == 1 else f" and in {len(rows) - 1:,} more"
-        raise DataError(
-            f"the targets of loss={name!r} must {required}, got {targets[rows[0], 0]:g} in row {rows[0]}{others}; "
-            'correct or drop these rows, or choose another loss, such as "huber"'
-        )

@@ -5,14 +5,16 @@ from typing import Any
 import numpy as np
 
 from ridgemark.report import fit_figures as figures
+from ridgemark.report import fit_words as words
 from ridgemark.report import number_page
 from ridgemark.report import page as html
-from ridgemark.report.fit_tables import influential_rows, most_effects
+from ridgemark.report.fit_tables import baselines_table, influential_rows, most_effects
 from ridgemark.report.fit_words import COVERAGE, TONES, how_much, printable
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.plots import Chart, Series
 
 _MOST_CLASSES = 12  # in a confusion table
+_RARE = 0.8  # share of the most frequent label from which on the share of right labels says little
 
 
 def left_out_error(model: Any, run: Any) -> list[float] | None:
@@ -27,16 +29,22 @@ def good(fit: Any) -> Answer | None:
     """Return how good the fit is, where that is known."""
     if (rows := fit.rows) is None:
         return None
-    confusion = np.array(rows["confusion"])
-    shares = confusion.sum(axis=1) / confusion.sum()
+    shares = words.class_shares(rows)
     guessed, gain = int(shares.argmax()), _gain(rows)
-    sentence = (
-        f"The share of {rows['n_rows']:,} {fit.which} whose label is the most probable one. The most frequent label, "
-        f"{_name(fit, guessed)}, is that of {shares[guessed]:.1%}. The log loss is {rows['log_loss']:.3g}, "
-        f"{gain:.0%} below that of the classes' shares."
-    )
+    frequent = f"the most frequent label, {_name(fit, guessed)}, is that of {shares[guessed]:.1%}"
+    loss = f"The log loss is {rows['log_loss']:.3g}, {gain:.0%} below that of the classes' shares."
     tone = TONES[how_much(gain)]
-    return Answer("How good is it?", "good", f"{rows['accuracy']:.1%} of labels right", sentence, tone)
+    short = f"{rows['accuracy']:.1%} of labels right"
+    sentence = f"The share of {rows['n_rows']:,} {fit.which} whose label is the most probable one; {frequent}. {loss}"
+    if shares[guessed] > _RARE and (precision := rows.get("average_precision")) is not None:
+        # Always naming the most frequent label is right nearly as often.
+        short = f"average precision {precision:.2f}"
+        by_chance = shares.min() if len(shares) == 2 else shares.mean()
+        sentence = (
+            f"By chance it would be {by_chance:.2f}. The most probable label is right for {rows['accuracy']:.1%} of "
+            f"{rows['n_rows']:,} {fit.which}; {frequent}. {loss}"
+        )
+    return Answer("How good is it?", "good", short, sentence, tone)
 
 
 def sure(fit: Any) -> Answer | None:
@@ -57,7 +65,15 @@ def errors(fit: Any) -> list[Html | None]:
     """Return the calibration plot, the confusion table and the errors of every class."""
     if fit.rows is None:
         return [html.note("The errors of this model are not known; give rows with --test.")]
-    return [_calibration_figure(fit), _confusion(fit), _by_class(fit)]
+    threshold = words.threshold_words(fit.model, fit.run)
+    return [
+        html.paragraph(f"On {fit.which}: {words.class_errors(fit.rows, fit.model.classes_)}."),
+        html.paragraph(f"Threshold: {threshold}.") if threshold else None,
+        *baselines_table(fit.model, fit.run),
+        _calibration_figure(fit),
+        _confusion(fit),
+        _by_class(fit),
+    ]
 
 
 def intervals(fit: Any) -> list[Html | None]:

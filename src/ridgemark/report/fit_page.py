@@ -54,6 +54,7 @@ class _Fit:
         self.targets = words.target_names(model, run)
         unknown: list[Any] = [None] * len(self.targets)
         self.spread = words.target_spread(model) or unknown
+        self.fitted_spread = words.fitted_spread(model) or unknown  # of the targets that the model was fitted to
         self.loo = self.parts.left_out_error(model, run) or unknown
         self.rows = run.held_out or run.sample
         self.which = "held-out rows" if run.held_out else "training rows, each predicted from the others"
@@ -136,6 +137,7 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
         ("target", ", ".join(fit.targets)),
         ("exposure", None if fit.run.exposure is None else str(fit.run.exposure)),
         ("loss", words.loss_spelled(model)),
+        ("fitted to", words.transform_words(model)),
         ("kernel", words.kernel_words(model)),
         ("lambda", f"{ridges} ({chosen})"),
         ("landmarks", words.landmark_words(model)),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
 from ridgemark.report.fit_words import important_columns, printable, shortened
 from ridgemark.report.page import Column, Html
@@ -21,6 +22,34 @@ def pairs(caption: str, entries: Sequence[tuple[str, str | None]]) -> Html:
     """Return a table of labels and values; what is None is left out."""
     rows = [[printable(what), printable(value)] for what, value in entries if value is not None]
     return html.table(caption, [Column("what"), Column("value")], rows)
+
+
+def baselines_table(model: Any, run: Any) -> list[Html | None]:
+    """Return the errors beside those of simpler models; None where they are not known."""
+    compared = words.baselines(model)
+    boosting = words.boosting_words(run)
+    beside = html.paragraph(f"Gradient boosting of scikit-learn with its defaults: {boosting}.") if boosting else None
+    if not compared:
+        return [beside]
+    with_left_out = any(entry.left_out is not None for entry in compared[:1])
+    rows = [
+        [entry.name, f"{entry.judged:.3g}", f"{1 - (entry.judged / compared[-1].judged) ** 2:.1%}"]
+        + ["-" if entry.left_out is None else f"{entry.left_out:.3g}"] * with_left_out
+        for entry in compared
+    ]
+    headings = ["error on judging rows", "explained", *["leave-one-out"] * with_left_out]
+    n_rows, n_fitted = model.tuning_.n_judging, model.tuning_.baselines.n_rows
+    caption = f"Beside simpler models: RMS in {words.unit_words(model)}, on {n_rows:,} rows that judge"
+    note = (
+        f"All are fitted to the same {n_fitted:,} other rows, this kernel with fewer landmarks than the model has. The "
+        "judging rows chose among kernels, so that its error on them is a little too small."
+    )
+    if with_left_out:
+        note += (
+            " By leave-one-out it is more so, since some of these rows tuned the kernel; that of the others hardly is."
+        )
+    columns = [Column("model"), *html.number_columns(*headings)]
+    return [html.table(caption, columns, rows, stacked=True), html.paragraph(note), beside]
 
 
 def influential_rows(caption: str, top: Sequence[Any]) -> Html | None:

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.stats import skew, spearmanr
 
 from ridgemark.certificates.record import rounded_up
+from ridgemark.checks.targets import FANS_OUT, SKEWED
 from ridgemark.errors import ParameterError
 from ridgemark.intervals import Calibration, rows_needed
 from ridgemark.intervals.of_loss import loss_intervals
@@ -19,6 +21,7 @@ from ridgemark.selection import Auto, Selection
 from ridgemark.tuning.coordinates import names_of, part_name
 
 COVERAGE = 0.9
+_FEWEST_FOR_HINT = 50  # rows
 TONES: dict[str, Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
 _LETTERS = 24  # of a name in a figure or a table
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
@@ -63,8 +66,26 @@ def target_names(model: Any, about: Any) -> list[str]:
     return list(about.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])
 
 
+def transform_of(model: Any) -> Any:
+    """Return the map of the target that the model was fitted to; None where the target is as it was."""
+    transform = getattr(model, "target_transform_", None)
+    return None if transform is None or transform.kind == "none" else transform
+
+
 def leave_one_out_error(model: Any) -> list[float] | None:
-    """Return the RMS of the leave-one-out residuals of every target; None without residuals."""
+    """Return the RMS of the leave-one-out residuals of every target, in its units; None without residuals."""
+    transform = transform_of(model)
+    return fitted_error(model) if transform is None else [transform.left_out_error]
+
+
+def target_spread(model: Any) -> list[Any] | None:
+    """Return the standard deviation of every target, in its units; None for a model without a certificate."""
+    transform = transform_of(model)
+    return fitted_spread(model) if transform is None else [transform.spread]
+
+
+def fitted_error(model: Any) -> list[float] | None:
+    """Return the same of the targets that the model was fitted to, which may be mapped."""
     path, calibration = getattr(model, "ridge_path_", None), getattr(model, "calibration_", None)
     if isinstance(path, RidgePath) and path.loo_error is not None:
         return np.sqrt(path.loo_error[path.chosen, np.arange(len(path.chosen))]).tolist()
@@ -73,8 +94,8 @@ def leave_one_out_error(model: Any) -> list[float] | None:
     return np.sqrt(np.average(calibration.residuals**2, axis=0, weights=calibration.weights)).tolist()
 
 
-def target_spread(model: Any) -> list[Any] | None:
-    """Return the standard deviation of every target; None for a model without a certificate, which holds it."""
+def fitted_spread(model: Any) -> list[Any] | None:
+    """Return the same of the targets that the model was fitted to; None without a certificate, which holds it."""
     certificate = getattr(model, "certificate_", None)
     return None if certificate is None else list(certificate.inputs["target_rms"])
 
@@ -182,6 +203,111 @@ def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | Non
     ]
 
 
+class Compared(NamedTuple):
+    """The errors of one model, RMS in standard deviations of the target; `optimistic` is about those left out."""
+
+    name: str
+    judged: float
+    left_out: float | None
+    optimistic: bool = False
+
+
+def baselines(model: Any) -> list[Compared]:
+    """Return the errors of a tuned model and of simpler ones on the rows that judge, and by leave-one-out."""
+    errors = getattr(getattr(model, "tuning_", None), "baselines", None)
+    if errors is None:
+        return []
+    compared = [Compared("this kernel", errors.model, _relative_error(model), True)]
+    if errors.linear is not None:
+        compared.append(Compared("linear ridge regression", errors.linear, errors.linear_left_out))
+    name = "the mean" if predicts(model) == "numbers" else "the shares of the classes"
+    return [*compared, Compared(name, errors.mean, errors.mean_left_out)]
+
+
+def _relative_error(model: Any) -> float | None:
+    """Return the leave-one-out error in standard deviations of the target, with several of their mean square."""
+    if predicts(model) == "classes" or (errors := fitted_error(model)) is None:
+        return None
+    ratios = [rms / sd for rms, sd in zip(errors, fitted_spread(model) or [], strict=False) if sd > 0]
+    return float(np.sqrt(np.mean(np.square(ratios)))) if ratios else None
+
+
+def transform_words(model: Any) -> str | None:
+    """Return which map of the target was fitted, and what it saved where several were compared."""
+    transform = getattr(model, "target_transform_", None)
+    if transform is None:
+        return None
+    names = {"none": "the target as it is", "log": "its logarithm", "sqrt": "its root"}
+    said = names.get(transform.kind, f"the map of Yeo and Johnson with exponent {transform.exponent:.2f}")
+    errors = dict(transform.compared)
+    if len(errors) > 1:
+        others = ", ".join(f"{kind} {errors[kind] / errors['none']:.3f}" for kind in errors if kind != "none")
+        said += f" (leave-one-out error in units of the target, over that of none: {others})"
+    return said
+
+
+def skewed_words(model: Any, observed: Any, predicted: Any) -> str | None:
+    """Return the hint at a transform where the target has a long tail and errors grow towards it; or else None."""
+    if getattr(model, "target_transform", "") is not None or len(observed) < _FEWEST_FOR_HINT:
+        return None
+    y, f = np.asarray(observed), np.asarray(predicted)
+    if y.std() == 0 or f.std() == 0:
+        return None
+    skewness, fan = float(skew(y)), float(spearmanr(f, np.abs(y - f)).statistic)
+    if abs(skewness) < SKEWED or fan * np.sign(skewness) < FANS_OUT:
+        return None
+    return 'errors grow with the prediction, and the target has a long tail: target_transform="auto" may predict better'
+
+
+def boosting_words(run: Any) -> str | None:
+    """Return the errors of boosting, where it was fitted too."""
+    errors = run.boosting
+    if errors is None:
+        return None
+    if errors["rms"] is None:
+        size = f"log loss {errors['log_loss']:.4g}, {errors['accuracy']:.1%} right"
+    else:
+        size = f"RMS {errors['rms']:.4g}, {errors['explained']:.1%} explained"
+    return f"{size}, by cross-validation in {errors['n_splits']} parts on {errors['n_rows']:,} rows"
+
+
+def threshold_words(model: Any, run: Any) -> str | None:
+    """Return the threshold that was chosen for a cost or a rate, and its confusion."""
+    chosen = run.threshold
+    if chosen is None:
+        return None
+    label, ((_, false), (missed, right)) = shown(model.classes_[1]), chosen["confusion"]
+    return (
+        f"{chosen['threshold']:.4g} for {chosen['reason']}: {label} where its probability is at least this, in "
+        f"{chosen['rate']:.1%} of the rows: {right:,.0f} right, {false:,.0f} false alarms, {missed:,.0f} missed; "
+        "give it to predict --threshold"
+    )
+
+
+def unit_words(model: Any) -> str:
+    """Return the unit of errors beside those of simpler models."""
+    return f"standard deviations of the {'' if transform_of(model) is None else 'mapped '}target"
+
+
+def baseline_lines(model: Any, run: Any) -> list[tuple[str, str | None]]:
+    """Return the errors beside those of simpler models, on the same rows."""
+    boosting, compared = ("boosting", boosting_words(run)), baselines(model)
+    if not compared:
+        return [boosting]
+    judged = ", ".join(f"{entry.name} {entry.judged:.3g}" for entry in compared)
+    left_out = ", ".join(
+        f"{entry.name} {entry.left_out:.3g}{' (optimistic: some of the rows tuned it)' * entry.optimistic}"
+        for entry in compared
+        if entry.left_out is not None
+    )
+    n_rows = model.tuning_.n_judging
+    return [
+        ("compared", f"{judged}: RMS in {unit_words(model)}, on {n_rows:,} rows that none was fitted to"),
+        ("left out", f"{left_out}: the same by leave-one-out" if predicts(model) == "numbers" else None),
+        boosting,
+    ]
+
+
 def _repeats(model: Any) -> str | None:
     """Return what leaving out equal rows together means for the error, where most rows equal another; or else None."""
     n_repeats, n_rows = model._model.rows.n_duplicates, model._model.choice.sums.n_rows
@@ -241,7 +367,7 @@ def below_words(model: Any, below: Sequence[float]) -> str | None:
 
 def distance_words(model: Any) -> str | None:
     """Return the distance to exact, as a share of the leave-one-out error too, or how to measure it."""
-    certificate, errors = getattr(model, "certificate_", None), leave_one_out_error(model)
+    certificate, errors = getattr(model, "certificate_", None), fitted_error(model)
     if certificate is None and not hasattr(model, "history_"):
         return None
     if certificate is not None and certificate.vacuous:
@@ -259,7 +385,8 @@ def distance_words(model: Any) -> str | None:
         share = rounded_up(percent, 2)
         share = f"{float(share):,.0f}" if 99 < percent < 1e9 else share  # 230, not 2.3e+02
         beside = f", {share}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
-    return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[kind]}{beside}{probably}"
+    of_what = "" if transform_of(model) is None else ", for the mapped target"
+    return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[kind]}{beside}{probably}{of_what}"
 
 
 def interval_shortage(model: Any) -> str | None:
@@ -293,6 +420,28 @@ def cost_words(model: Any, run: Any) -> str:
     parts.append(f"{model.n_passes_} passes over {rows}")
     if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= _LONG:
         parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
+    return ", ".join(parts)
+
+
+def class_shares(errors: Mapping[str, Any]) -> Any:
+    """Return the share of every label among the rows."""
+    confusion = np.array(errors["confusion"])
+    return confusion.sum(axis=1) / confusion.sum()
+
+
+def class_errors(errors: Mapping[str, Any], labels: Any) -> str:
+    """Return the errors of probabilities of classes, each beside what always naming the most frequent label gives."""
+    shares = class_shares(errors)
+    entropy = -float(shares[shares > 0] @ np.log(shares[shares > 0]))
+    parts = [
+        f"log loss {errors['log_loss']:.4g} (the classes' shares: {entropy:.4g})",
+        f"{errors['accuracy']:.1%} right (always the most frequent label: {shares.max():.1%})",
+    ]
+    if errors.get("auc") is not None:
+        precision, rare = errors["average_precision"], int(shares.argmin())
+        of_what = f" of {shown(labels[rare])}" if len(shares) == 2 else ""
+        chance = shares[rare] if len(shares) == 2 else shares.mean()
+        parts.append(f"AUC {errors['auc']:.3f}, average precision{of_what} {precision:.3f} (by chance {chance:.3g})")
     return ", ".join(parts)
 
 

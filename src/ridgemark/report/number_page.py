@@ -9,12 +9,13 @@ from ridgemark.certificates.record import rounded_up
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
-from ridgemark.report.fit_tables import effects_table, influential_rows
+from ridgemark.report.fit_tables import baselines_table, effects_table, influential_rows
 from ridgemark.report.fit_words import COVERAGE, Nearness, printable
 from ridgemark.report.page import Answer, Column, Html
 
 _MOST_TARGETS = 4  # targets that get their own figure
 _CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
+_LINEAR = ("linear ridge regression",)
 _TOP = 10  # influential rows
 
 
@@ -26,8 +27,9 @@ def left_out_error(model: Any, run: Any) -> list[float] | None:
 def nearness(fit: Any) -> Nearness:
     """Return how close to exact the fitted values are proved to be, in units of the target."""
     bounds = np.atleast_1d(fit.certificate.bound)
-    broad = np.broadcast_to(bounds, len(fit.loo))
-    close = all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(broad, fit.loo, strict=True))
+    errors = (words.fitted_error(fit.model) if words.predicts(fit.model) == "numbers" else None) or fit.loo
+    broad = np.broadcast_to(bounds, len(errors))
+    close = all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(broad, errors, strict=True))
     largest, all_ = rounded_up(bounds.max()), ", ".join(map(rounded_up, bounds))
     return Nearness(
         f"within {largest}", "its fitted values are", close, close, "distance to exact, at most (RMS)", all_
@@ -46,6 +48,11 @@ def good(fit: Any) -> Answer | None:
         f"The share of the variance of {name}{which} that is explained when each row is predicted from the others. The "
         f"typical error is {fit.loo[worst]:.3g}; {name} itself varies by {fit.spread[worst]:.3g}."
     )
+    if (lines := next((entry for entry in words.baselines(fit.model) if entry.name in _LINEAR), None)) is not None:
+        ours = words.baselines(fit.model)[0].judged
+        sentence += (
+            f" On rows that judge, linear ridge regression has {lines.judged / max(ours, 1e-9):.2f} times the error."
+        )
     if (held_out := fit.run.held_out) is not None:
         sentence += f" On {held_out['n_rows']:,} held-out rows the error is {held_out['rms'][worst]:.3g}."
     tone = words.TONES[words.how_much(share)]
@@ -90,7 +97,8 @@ def errors(fit: Any) -> list[Html | None]:
     cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
     rows = [list(row) for row in zip(map(printable, fit.targets), *cells, strict=True)]
     headings = html.number_columns(*(heading for heading, _, _ in columns))
-    return [html.side_by_side(drawn), html.table(caption, [Column("target"), *headings], rows, stacked=True)]
+    beside = baselines_table(fit.model, fit.run)
+    return [*beside, html.side_by_side(drawn), html.table(caption, [Column("target"), *headings], rows, stacked=True)]
 
 
 def intervals(fit: Any) -> list[Html | None]:
@@ -138,7 +146,7 @@ def rows(fit: Any) -> list[Html | None]:
 
 def path_figure(fit: Any, path: Any) -> Html:
     """Return RMS errors over the ridges searched, in units of the targets' standard deviation."""
-    variance = np.array([s**2 if s else 1.0 for s in fit.spread])
+    variance = np.array([s**2 if s else 1.0 for s in fit.fitted_spread])
     searched = path.gcv if path.loo_error is None else path.loo_error
     errors, training = (np.sqrt((e / variance).mean(axis=1)).tolist() for e in (searched, path.training_error))
     others = "" if path.sample.all() else " at other lambdas"

@@ -3,11 +3,12 @@
 from ridgemark.tuning.choice import choose_kernel, make_tuner
 from ridgemark.tuning.coordinates import LEVELS
 from ridgemark.tuning.median import median_distance
-from ridgemark.tuning.record import Descended, Level, Part, TuningResult
+from ridgemark.tuning.record import Baselines, Descended, Level, Part, TuningResult
 from ridgemark.tuning.tuner import Tuner
 
 __all__ = [
     "LEVELS",
+    "Baselines",
     "Descended",
     "Level",
     "Part",

@@ -36,6 +36,11 @@ class Candidate:
         return float(np.sqrt(self.judged.mean()))
 
 
+def judge_errors(residuals: Floats, judging: Sample) -> Floats:
+    """Return the squared residual of every judging row, the mean over targets, times its relative weight."""
+    return (residuals**2).mean(axis=1) * (judging.weights * len(judging.weights))
+
+
 def judge(model: SmallModel, judging: Sample) -> Floats:
     """Return the squared error of every judging row, times its relative weight."""
     return model.squared_errors(judging) * (judging.weights * len(judging.weights))

@@ -41,6 +41,32 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
+class Baselines:
+    """Errors of the tuned small model and of simpler ones, fitted to the same rows, on the rows that judge.
+
+    All are RMS, in standard deviations of the target (with several, of their mean square).
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows that all were fitted to.
+    model : float
+        The error of the tuned model on the judging rows; a little too small, as these rows stopped its descents.
+    mean, mean_left_out : float
+        Those of the mean of the target, on the judging rows and by leave-one-out.
+    linear, linear_left_out : float or None
+        Those of linear ridge regression; None with more than 500 features.
+    """
+
+    n_rows: Annotated[int, "> 0"]
+    model: Annotated[float, ">= 0"]
+    mean: Annotated[float, ">= 0"]
+    mean_left_out: Annotated[float, ">= 0"]
+    linear: Annotated[float, ">= 0"] | None = None
+    linear_left_out: Annotated[float, ">= 0"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class TuningResult:
     """How the kernel was tuned.
 
@@ -72,6 +98,8 @@ class TuningResult:
         Evaluations of the leave-one-out error with its gradient.
     ridge : float
         The lambda of the small model, close to that of the fit.
+    baselines : Baselines or None
+        The errors on the judging rows of this kernel, of linear ridge regression and of the mean.
     seconds : float
         Time; not saved.
     """
@@ -90,6 +118,7 @@ class TuningResult:
     saved_by_doubling: float | None
     n_evaluations: int
     ridge: Annotated[float, "> 0"]
+    baselines: Baselines | None = None
     seconds: float | None = field(default=None, compare=False)
 
     @property

@@ -14,6 +14,7 @@ from ridgemark.kernels.stationary import RadialKernel, StationaryKernel
 from ridgemark.parameters import Parameterised, positive_count
 from ridgemark.passes import RowPasses
 from ridgemark.selection.count import work_limit
+from ridgemark.tuning.baselines import compare_with_baselines
 from ridgemark.tuning.coordinates import LEVELS, in_raw_units, names_of, of_length, part_name, simplified
 from ridgemark.tuning.criterion import Sample
 from ridgemark.tuning.descent import Gain
@@ -119,6 +120,8 @@ class Tuner(Parameterised):
         uniform, n_rows = False, passes.source.n_rows
         if len(rows.judging.weights) and not rows.is_wide and 2 * _wanted(n_landmarks, n_rows) < n_rows:
             uniform = search.uniform_is_better(tuned.mixture, rng)
+        on_larger, judges = replace(search, tuning=rows.larger), len(rows.judging.weights) > 0
+        judged = on_larger.judged(tuned.mixture, tuned.ridge) if judges else np.empty(0)
         counter.finish()
         result = TuningResult(
             level=tuned.level,
@@ -135,6 +138,7 @@ class Tuner(Parameterised):
             saved_by_doubling=tuned.saved_by_doubling,
             n_evaluations=sum(len(result.record.loo_errors) for result in tuned.results),
             ridge=tuned.ridge,
+            baselines=compare_with_baselines(rows, judged),
             seconds=perf_counter() - begin,
         )
         passes.count_entries(result.n_evaluations * result.n_tuning * result.n_landmarks)
