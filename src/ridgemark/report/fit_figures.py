@@ -124,7 +124,10 @@ def contribution_figures(model: Any) -> list[Html]:
         contributions = model.contributions(some)
     except ParameterError:  # a kernel without derivatives
         return []
-    totals = contributions.values.reshape(rows.shape[0], form.n_features, -1)[:, :, 0].sum(axis=1)
+    values = contributions.values.reshape(rows.shape[0], form.n_features, -1)[:, :, 0]
+    if not values.any():  # every prediction is the same
+        return []
+    totals = values.sum(axis=1)
     order, words = np.argsort(totals, kind="stable"), charts.words_of(form, rows)
     kind = "Shapley values" if contributions.kind == "shapley" else "Path integrals"
     swarm = figure(
@@ -142,6 +145,7 @@ def contribution_figures(model: Any) -> list[Html]:
             f"{float(np.atleast_1d(contributions.base)[0]):.4g}, to its prediction, the largest first.",
         )
         for which, row in chosen.items()
+        if values[row].any()
     ]
 
 
