@@ -195,6 +195,7 @@ class RowFacts(_Frozen):
     two_valued: tuple[tuple[int, float, float], ...]  # column, low and high of each column of two values
     hashes: Annotated[NDArray[np.uint64], "(_)", "ascending"]  # the smallest: they count distinct rows
     sample: KeptRows | None  # for leave-one-out when the rows are gone
+    n_groups: Annotated[int | None, "> 0"] = None  # that left together; None where rows had no labels of groups
 
 
 class LeftOutRows(_Frozen):

@@ -124,9 +124,9 @@ class LandmarkModel(KernelModel):
             ),
         )
 
-    def _passes_of_fit(self, X, y, sample_weight):
+    def _passes_of_fit(self, X, y, sample_weight, groups=None):
         """Return passes over rows of the fit, their weights in the unit of the fit."""
-        source, _ = self._open(X, y, sample_weight, reset=False)
+        source, _ = self._open(X, y, sample_weight, reset=False, groups=groups)
         return self._passes(source, self._model.sums.weight_unit)
 
     def _sums(self, what, compact=False):
@@ -172,7 +172,8 @@ def row_facts(fit):
     """Return what is kept of the rows that chose the landmarks."""
     rows = fit.rows
     found = repeats_and_columns(rows.summed, rows.distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
-    return RowFacts(**found, hashes=rows.distinct.smallest, sample=None)
+    n_groups = len(rows.choosing.left_out()) if rows.choosing.has_groups else None
+    return RowFacts(**found, hashes=rows.distinct.smallest, sample=None, n_groups=n_groups)
 
 
 def keep_certificate(estimator, certificate):

@@ -262,7 +262,8 @@ class NystromRidge(Regressor, RegressionModel):
             sample=_sample(known, passes, recipe),
         )
         total = Sums(sums.factor, _sums_with(known, passes, recipe), sums.fit_intercept, sums.target_origin)
-        solved = solve_squares(passes, total, recipe, rows.sample, n_distinct=count_distinct(rows.hashes))
+        sample = None if rows.sample is None else rows.sample.passes(passes.memory_budget)
+        solved = solve_squares(passes, total, recipe, sample, n_distinct=count_distinct(rows.hashes))
         function = self._function_with(known.function, solved)
         seen = _rows_seen(rows.sample, function.points, passes)
         model = FittedModel(

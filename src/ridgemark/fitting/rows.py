@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ridgemark.backends import Indices
+from ridgemark.errors import ParameterError
 from ridgemark.fitting.recipe import Recipe
 from ridgemark.passes import RowPasses
 from ridgemark.rows import DistinctRows
@@ -42,6 +43,10 @@ class FitRows:
 
 def rows_of_fit(passes: RowPasses, recipe: Recipe) -> FitRows:
     """Return the rows of a fit; beyond the memory budget a sample of the rows chooses."""
+    if passes.has_groups and recipe.criterion == "gcv":
+        raise ParameterError(
+            'generalised cross-validation leaves out single rows, not groups; choose ridge="loo", a number or a list'
+        )
     if not passes.beyond_memory:
         return FitRows(passes, passes)
     if recipe.solver == "gradient" or recipe.certify_with is not None:

@@ -1,6 +1,6 @@
 """Closed-form leave-one-out: residuals of every row for all ridges of a path, or for one."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -10,8 +10,10 @@ from sklearn.utils import gen_batches
 from ridgemark.backends import NUMPY, Array, Floats, Indices, backend_of
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses, Workspace
+from ridgemark.passes.whole_groups import group_sizes
 from ridgemark.rows import Block, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.solvers import LandmarkFit, RidgeInverse, RidgeTask, ridges_form
+from ridgemark.solvers.groups import GroupSystem
 from ridgemark.solvers.landmark_fit import CentredMoments
 
 _SQUARED_AT_ONCE = 256  # rows: their squares stay in the processor's cache
@@ -45,7 +47,8 @@ class LeaveOneOut:
 def leave_one_out(passes: RowPasses, fit: LandmarkFit) -> LeaveOneOut:
     """Return residuals and potentials in one pass, for every target at its own ridge.
 
-    A group g of rows with equal features is left out with all its weight W_g. With
+    Where rows have labels of groups, see `GroupsLeftOut`. Otherwise a group g of rows with equal features is left out
+    with all its weight W_g. With
     `t_g = 1/sum w + c_g' (Bc'WBc + n lambda)^-1 c_g`, c_g its centred features (without an intercept, no 1/sum w and
     no centring), `h_g = W_g t_g`, and ybar_g its weighted mean target, the rows with other features predict
     `f - h_g/(1 - h_g) (ybar_g - f)`: as a refit does.
@@ -66,8 +69,9 @@ def left_out_at(
     different, first, chosen = np.unique(scaled_ridge, return_index=True, return_inverse=True)
     if inverse.factors.shape[1] > len(different):
         inverse = replace(inverse, factors=inverse.factors[:, first])
-    task = ChosenLeftOut(**ridges_form(factor, centred, inverse, different, origin), chosen=chosen)
-    both, sums = passes.map_and_reduce(task, _along(groups or passes.left_out_groups()))
+    form = ridges_form(factor, centred, inverse, different, origin)
+    task = _leaving(passes, ChosenLeftOut, GroupsChosen)(**form, chosen=chosen)
+    both, sums = passes.map_and_reduce(task, _along(passes, groups))
     return left_out_results(passes, centred, inverse, both[:, 0], both[:, 1], sums)
 
 
@@ -99,16 +103,28 @@ def path_errors(
     Where that fits into memory return also what `LeftOut` gives for all rows.
     """
     total, (_, n_values) = passes.total_weight, parts["fits"].shape
+    errors = _leaving(passes, LeftOutErrors, GroupErrors)(**parts)
     if passes.beyond_memory:
-        return passes.reduce(LeftOutErrors(**parts), along_partition) / total, None
-    along = _along(groups or passes.left_out_groups())
+        return passes.reduce(errors, numbers_in_partition if passes.has_groups else along_partition) / total, None
+    along = _along(passes, groups)
     if passes.holds(4 * (n_values + len(parts["scaled_ridge"]))):
-        results, sums = passes.map_and_reduce(LeftOut(**parts), along)
+        results, sums = passes.map_and_reduce(_leaving(passes, LeftOut, GroupsLeftOut)(**parts), along)
         return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, (results, sums)
-    return passes.reduce(LeftOutErrors(**parts), along) / total, None
+    return passes.reduce(errors, along) / total, None
 
 
-def _along(groups: RowGroups) -> tuple[Floats, ...]:
+def _leaving(passes: RowPasses, equal: Callable[..., RidgeTask], groups: Callable[..., RidgeTask]) -> Any:
+    """Return the task that leaves out whole groups of any rows where these have labels, or else that of equal rows."""
+    return groups if passes.leaves_groups else equal
+
+
+def _along(passes: RowPasses, groups: RowGroups | None = None) -> tuple[Any, ...]:
+    if passes.leaves_groups:
+        return (passes.left_out().kind,)
+    return _sums_of(groups or passes.left_out_groups())
+
+
+def _sums_of(groups: RowGroups) -> tuple[Floats, ...]:
     return (groups.weights,) if groups.gaps is None else (groups.weights, groups.gaps)
 
 
@@ -117,7 +133,14 @@ def along_partition(blocks: Iterable[Block]) -> tuple[Floats, ...]:
     of_blocks = [(row_hashes(block), row_weights(block), block.targets) for block in blocks]
     hashes, weights, targets = (np.concatenate(values) for values in zip(*of_blocks, strict=True))
     distinct = find_distinct(hashes, weights)
-    return _along(group_rows(distinct, weights, targets if distinct.has_repeats else None))
+    return _sums_of(group_rows(distinct, weights, targets if distinct.has_repeats else None))
+
+
+def numbers_in_partition(blocks: Iterable[Block]) -> tuple[Indices]:
+    """Return what `_along` does, for the groups of one partition, which has all their rows."""
+    of_blocks = [(block.groups, row_weights(block)) for block in blocks]
+    labels, weights = (np.concatenate(values) for values in zip(*of_blocks, strict=True))
+    return (find_distinct(labels, weights).kind,)
 
 
 class LeftOut(RidgeTask):
@@ -177,6 +200,53 @@ class ChosenLeftOut(LeftOut):
         results, coordinates = self.left_out(block, workspace)
         both = at_chosen(results, self.chosen)
         return workspace.backend.xp.stack(both, axis=1), size_sums(coordinates, block, both[0])
+
+
+class GroupsLeftOut(LeftOut):
+    """As `LeftOut`, each row without all rows of its group; given along is the number of each row's group.
+
+    `GroupSystem` has the formula. `wants_variance` says whether potentials are complete.
+    """
+
+    on_device: ClassVar[bool] = False
+    of_groups: ClassVar[bool] = True
+    wants_variance: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        return super().width + self.kernel_entries
+
+    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+        """Return the residuals with the potentials, and the features in the coordinates of the root."""
+        n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridge), len(self.target_mean)
+        coordinates, _, squares = self.coordinates(block, workspace)
+        weights = row_weights(block)[:, None]
+        results = np.empty((n_rows, n_ridges, n_targets + 1))
+        results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
+        results[:, :, :-1] -= (coordinates @ self.fits).reshape(n_rows, n_ridges, n_targets)
+        results[:, :, -1] = weights * self.unexplained(block, squares)[:, None] / self.scaled_ridge
+        shrunk = workspace.array("shrunk", (n_rows, coordinates.shape[1] + 1))
+        sizes, root = group_sizes(block.along[0]), np.sqrt(weights)
+        for k in range(n_ridges):
+            np.multiply(coordinates, np.sqrt(self.inverse.factors[:, k]), out=shrunk[:, :-1])
+            shrunk[:, -1] = np.sqrt(self.share_of_constant)
+            shrunk *= root
+            system = GroupSystem.of(shrunk, sizes)
+            left_out = system.solve(root * results[:, k, :-1])
+            results[:, k, :-1] = np.where(root > 0.0, left_out / np.where(root > 0.0, root, 1.0), results[:, k, :-1])
+            if self.wants_variance:
+                results[:, k, -1] += system.variance()
+        return results, coordinates
+
+
+class GroupErrors(GroupsLeftOut, LeftOutErrors):
+    """As `LeftOutErrors`, for groups."""
+
+    wants_variance: ClassVar[bool] = False
+
+
+class GroupsChosen(GroupsLeftOut, ChosenLeftOut):
+    """As `ChosenLeftOut`, for groups."""
 
 
 def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:

@@ -77,6 +77,7 @@ class LabelRows(BaseRows):
         self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
         self.n_targets = 1 if len(numbers) == 2 else len(numbers)
         self.has_weights = source.has_weights or class_weights is not None
+        self.has_groups = getattr(source, "has_groups", False)
         self.feature_names, self.target_names = source.feature_names, None
         self.whole = getattr(source, "whole", True)
         self.paths = getattr(source, "paths", ())

@@ -37,8 +37,11 @@ class Candidate:
 
 
 def judge(model: SmallModel, judging: Sample) -> Floats:
-    """Return the squared error of every judging row, times its relative weight."""
-    return model.squared_errors(judging) * (judging.weights * len(judging.weights))
+    """Return the squared error of every judging row, times its relative weight; of groups, if they are many, that.
+
+    Errors within a group are alike, so that groups count as one observation each.
+    """
+    return judging.of_units(model.squared_errors(judging) * (judging.weights * len(judging.weights)))
 
 
 @dataclass(frozen=True)
