@@ -242,6 +242,10 @@ class NystromRidge(Regressor, RegressionModel):
         if fitted.rows.are_sampled and solved.path is not None and solved.path.criterion == "loo":
             left_out = leave_one_out(choosing, solved.fit)
             return with_calibration(model, choosing, left_out, True, random_state)
+        if model.sums is not None and solved.path is None and choosing.leaves_groups:
+            left_out = leave_one_out(choosing, solved.fit)
+            model = self._with_left_out(model, choosing, left_out)
+            return with_calibration(model, choosing, left_out, True, random_state)
         if model.sums is not None and solved.path is None:
             return replace(model, drawn=draw_rows(model, choosing, True, random_state))
         return model

@@ -96,7 +96,7 @@ class RegressionModel(LandmarkModel):
         return in_form(self._model, ends if several else ends[:, :, 0])
 
     @computing
-    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
 
         A fit with a given ridge has residuals of its calibration rows only, and a model after `partial_fit` has none.
@@ -106,8 +106,8 @@ class RegressionModel(LandmarkModel):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for `fit`.
+        X, y, sample_weight, groups
+            As for `fit`. Groups may be given where the fit had none, but not the other way round.
 
         Returns
         -------
@@ -115,7 +115,7 @@ class RegressionModel(LandmarkModel):
         """
         self._require_fit()
         with self._changing():
-            self._model = self._calibrated(X, y, sample_weight)
+            self._model = self._calibrated(X, y, sample_weight, groups)
         return self
 
     @computing
@@ -240,10 +240,14 @@ class RegressionModel(LandmarkModel):
         scores, n_duplicates = model.choice.scores, model.rows.n_duplicates
         return diagnose(sums, left_out.values, left_out.landmark_rows, scores, n_duplicates, constant)
 
-    def _calibrated(self, X, y, sample_weight):
+    def _calibrated(self, X, y, sample_weight, groups):
         """Return the model with leave-one-out residuals."""
         model, fit = self._model, self._sums("calibrate")
-        passes = self._passes_of_fit(X, y, sample_weight)
+        passes = self._passes_of_fit(X, y, sample_weight, groups)
+        if model.rows.n_groups is not None and not passes.has_groups:
+            raise DataError(
+                "the model was fitted with groups of rows; give their labels here too: calibrate(..., groups=)"
+            )
         given = loss_sums(passes, fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
         everything = same_rows(given, fit.moments)
         choosing = replace(model.choice.sums, gram=np.zeros_like(given.gram))
@@ -261,10 +265,11 @@ class RegressionModel(LandmarkModel):
         if everything:
             model = self._with_left_out(model, passes, left_out)
             found = repeats_and_columns(passes, passes.distinct_rows(), pairwise)
-            model = replace(model, rows=replace(model.rows, **found))
+            n_groups = len(passes.left_out()) if passes.has_groups else None
+            model = replace(model, rows=replace(model.rows, **found, n_groups=n_groups))
         return with_calibration(model, passes, left_out, everything, self.random_state)
 
     def _with_left_out(self, model, passes, left_out):
         """Return the model with the residuals of all its rows."""
         in_range(left_out.residuals, "the leave-one-out residual", _RESCALE)
-        return replace(model, left_out=LeftOutRows(left_out, rows_among(model, passes)))
+        return replace(model, left_out=LeftOutRows(replace(left_out, pulls=None), rows_among(model, passes)))

@@ -24,6 +24,6 @@ def solve(
     if loss is not None:
         return solve_classes(rows, sums, recipe, loss)
     sample = None if kept is None else kept.passes(rows.summed.memory_budget)
-    if rows.choosing.leaves_groups:
-        sample = rows.choosing.sample_of_groups()
+    if rows.choosing.leaves_groups:  # rows of a precomputed kernel know k(x, x) by their number among all
+        sample = rows.choosing if chosen.kernel.pairwise else rows.choosing.sample_of_groups()
     return solve_squares(rows.summed, sums, recipe, sample, chosen.ridge)

@@ -135,22 +135,25 @@ class RowPasses(TaskRunner):
     def sample(self) -> tuple[SampledRows, int, Columns]:
         """Return a uniform sample of the distinct rows, an estimate of their number, and the columns; it is kept.
 
-        The sample has the rows with the smallest hashes, so a row is in it with all that equal it. It takes one pass,
-        and a second one if so many rows are equal that the first found too few distinct rows.
+        The sample has the rows with the smallest hashes, so a row is in it with all that equal it; where rows have
+        labels of groups, the groups with the smallest ones. It takes one pass, and a second one if so many rows are
+        equal that the first found too few distinct rows.
         """
         if self._sampled is None:
-            self._sampled = sample_rows(lambda task: (piece for _, piece, _ in self._run(task, ())), self.source.n_rows)
+            n_groups = getattr(self.source, "n_groups", None)
+            run = lambda task: (piece for _, piece, _ in self._run(task, ()))  # noqa: E731
+            self._sampled = sample_rows(run, self.source.n_rows, n_groups)
         return self._sampled
 
     def sample_of_groups(self) -> Self:
         """Return passes over some whole groups, drawn uniformly: 30 of them and 2,048 rows, or 8 and 8,192, or all."""
         left_out = self.left_out()
-        sizes = np.cumsum(left_out.totals((left_out.kind >= 0).astype(float))[self._in_random_order()])
+        sizes = np.cumsum(left_out.totals((left_out.kind >= 0).astype(float))[self.groups_at_random()])
         enough = [np.searchsorted(sizes, n_rows) + 1 for n_rows in (2048, 8192)]
         count = min(max(enough[0], 30), max(enough[1], 8), len(sizes))
         if count == len(sizes):
             return self
-        return self.passes_over_rows(np.flatnonzero(np.isin(left_out.kind, self._in_random_order()[:count])))
+        return self.passes_over_rows(np.flatnonzero(np.isin(left_out.kind, self.groups_at_random()[:count])))
 
     def passes_over_rows(self, rows: Indices) -> Self:
         """Return passes over some rows, in memory."""
@@ -158,15 +161,15 @@ class RowPasses(TaskRunner):
         source = ArrayRows(taken.features, taken.targets, taken.weights, taken.groups)
         return type(self)(source, self.memory_budget)
 
-    def _in_random_order(self) -> Indices:
-        """Return the groups of `left_out` in the order of hashes of their labels, for which their sizes do not matter."""
+    def groups_at_random(self) -> Indices:
+        """Return the groups of `left_out` in the order of their labels' hashes, which knows nothing of their sizes."""
         left_out = self.left_out()
         return np.argsort(self.group_labels[left_out.indices])
 
     def passes_over_sample(self) -> Self:
         """Return passes over the sample, in memory."""
         rows = self.sample()[0]
-        source = ArrayRows(rows.features, rows.targets if self.source.n_targets else None, rows.weights)
+        source = ArrayRows(rows.features, rows.targets if self.source.n_targets else None, rows.weights, rows.groups)
         source.feature_names, source.encoder = self.source.feature_names, getattr(self.source, "encoder", None)
         return type(self)(source, self.memory_budget, self.progress)
 
@@ -195,9 +198,10 @@ class RowPasses(TaskRunner):
     def left_out(self) -> DistinctRows:
         """Return the groups that leave-one-out leaves out: of equal rows, or of one row each in cells of a table.
 
-        Where rows have labels of groups, these are the groups. Rows are cells of a table if every column has two values, as indicators of categories have, and at most 20 rows
-        are distinct, with ten equal rows or more for each on average. A new row then equals some training rows, and a
-        fit without all of these would have no data for its cell: rows are left out one by one. The result is kept.
+        Where rows have labels of groups, these are the groups. Otherwise rows are cells of a table if every column has
+        two values, as indicators of categories have, and at most 20 rows are distinct, with ten equal rows or more for
+        each on average. A new row then equals some training rows, and a fit without all of these would have no data for
+        its cell: rows are left out one by one. The result is kept.
         """
         if self._left_out is None:
             distinct, columns = self._survey()

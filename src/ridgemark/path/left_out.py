@@ -1,7 +1,9 @@
 """Closed-form leave-one-out: residuals of every row for all ridges of a path, or for one."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -16,6 +18,7 @@ from ridgemark.solvers import LandmarkFit, RidgeInverse, RidgeTask, ridges_form
 from ridgemark.solvers.groups import GroupSystem
 from ridgemark.solvers.landmark_fit import CentredMoments
 
+MOST_PULLS = 4096  # groups
 _SQUARED_AT_ONCE = 256  # rows: their squares stay in the processor's cache
 
 
@@ -36,12 +39,34 @@ class LeaveOneOut:
         In units of their mean; the noise variance of row i is the mean noise variance over its weight.
     size_sums : array of shape (rank, n_targets)
         `B'W|r|`, r the residuals: what regression of their sizes on the features B needs.
+    pulls : GroupPulls or None
+        Of rows that leave in groups: what some of the groups add to the coefficients.
     """
 
     residuals: Annotated[Floats, "(n, t)"]
     potential: Annotated[Floats, "(n, t)"]
     weights: Annotated[Floats, "(n)", ">= 0"]
     size_sums: Annotated[Floats, "(_, t)"]
+    pulls: GroupPulls | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPulls:
+    """Of some groups `Bc'W r` and `sum w r`, r their residuals without the group: F^-1 times it leaves with the group.
+
+    Attributes
+    ----------
+    groups : array of shape (g,)
+        The groups' numbers, ascending.
+    features : array of shape (g, rank, n_targets)
+        `Bc'W r`, Bc the centred features of the group's rows.
+    constants : array of shape (g, n_targets)
+        `sum w r`.
+    """
+
+    groups: Indices
+    features: Floats
+    constants: Floats
 
 
 def leave_one_out(passes: RowPasses, fit: LandmarkFit) -> LeaveOneOut:
@@ -70,9 +95,30 @@ def left_out_at(
     if inverse.factors.shape[1] > len(different):
         inverse = replace(inverse, factors=inverse.factors[:, first])
     form = ridges_form(factor, centred, inverse, different, origin)
-    task = _leaving(passes, ChosenLeftOut, GroupsChosen)(**form, chosen=chosen)
+    if passes.leaves_groups:
+        return _groups_left_out(passes, GroupsChosen(**form, chosen=chosen), inverse)
+    task = ChosenLeftOut(**form, chosen=chosen)
     both, sums = passes.map_and_reduce(task, _along(passes, groups))
     return left_out_results(passes, centred, inverse, both[:, 0], both[:, 1], sums)
+
+
+def _groups_left_out(passes: RowPasses, task: GroupsChosen, inverse: RidgeInverse) -> LeaveOneOut:
+    """Return the results of rows that leave in groups, with pulls of as many groups as a quarter of memory holds."""
+    rank, n_targets = len(inverse.root), len(task.target_mean)
+    count = min(MOST_PULLS, max(100, passes.budget // (32 * rank * n_targets)))
+    wanted = np.zeros(len(passes.left_out()), dtype=bool)
+    wanted[passes.groups_at_random()[:count]] = True
+    numbers = passes.left_out().kind
+    both, pieces = passes.map_and_reduce(task, (numbers, (numbers >= 0) & wanted[numbers]))
+    groups, features, constants = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    order = np.argsort(groups)
+    turned = features[order].transpose(1, 0, 2)
+    features = inverse.of_features(turned.reshape(rank, -1)).reshape(turned.shape).transpose(1, 0, 2)
+    weights = passes.row_counts()
+    unit = np.count_nonzero(weights) / weights.sum()
+    nothing = np.zeros((rank, n_targets))
+    pulls = GroupPulls(groups[order], features, constants[order])
+    return LeaveOneOut(both[:, 0], both[:, 1], weights * unit, nothing, pulls)
 
 
 def left_out_results(
@@ -245,8 +291,28 @@ class GroupErrors(GroupsLeftOut, LeftOutErrors):
     wants_variance: ClassVar[bool] = False
 
 
-class GroupsChosen(GroupsLeftOut, ChosenLeftOut):
-    """As `ChosenLeftOut`, for groups."""
+class GroupsChosen(GroupsLeftOut):
+    """Residuals and potentials at each target's own ridge, shape (rows, 2, targets), and pulls of some groups.
+
+    A second result is a list of one triple: numbers of groups, `C'W r` with C the features in the coordinates of the
+    root, and `sum w r`. Given along, second, is whether a row's group is one of these.
+    """
+
+    chosen: Indices
+
+    def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, list[tuple[Indices, Floats, Floats]]]:
+        results, coordinates = self.left_out(block, workspace)
+        both = at_chosen(results, self.chosen)
+        sizes = group_sizes(block.along[0])
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        weighted, wanted = row_weights(block)[:, None] * both[0], block.along[1][starts]
+        constants = np.add.reduceat(weighted, starts)[wanted]
+        rows = np.repeat(wanted, sizes)
+        features, sizes = coordinates[rows], sizes[wanted]
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
+        products = [np.add.reduceat(features * w[:, None], starts) for w in weighted[rows].T] if len(sizes) else []
+        pulled = np.stack(products, axis=2) if products else np.zeros((0, features.shape[1], weighted.shape[1]))
+        return np.stack(both, axis=1), [(block.along[0][rows][starts], pulled, constants)]
 
 
 def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:

@@ -129,7 +129,7 @@ def loo_path(
     path = replace(path, sample=np.full(len(path.ridges), n_left_out is not None))
     if passes.beyond_memory:
         return path, None
-    if left_out is None:
+    if left_out is None or passes.leaves_groups:
         scaled = ridges.scaled[path.chosen]
         inverse = solver.at_ridges(scaled)
         return path, left_out_at(passes, factor, solver, inverse, scaled, target_origin, groups)

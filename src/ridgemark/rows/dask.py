@@ -68,7 +68,7 @@ class DaskRows(BaseRows):
         *_, self.n_targets, self.target_names, _ = found[self._numbers[0]]
         self.has_weights, self.has_groups = weights is not None, groups is not None
         if self.has_groups:
-            _check_together([labels for *_, labels in found])
+            self.n_groups = _count_groups([labels for *_, labels in found])
         self._counted = np.cumsum([0, *(found[k][3] for k in self._numbers)])  # rows of positive weight before each
         self.n_counted = int(self._counted[-1])
         if self.has_weights:
@@ -276,9 +276,9 @@ def require_dask() -> Any:
 
 
 def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, int, tuple[str, ...] | None, Any]:
-    """Return of one partition: rows, whether features are finite, weights' sum, rows that count, targets, names, groups.
+    """Return of one partition: rows, whether features are finite, weights' sum, rows that count, targets, names.
 
-    The groups are the hashes of their labels.
+    Last come the hashes of the labels of groups.
     """
     part = tuple(map(_made, part))
     if not part[0].shape[0]:
@@ -295,14 +295,15 @@ def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, int, tuple[
     return rows.n_rows, rows.finite, total, n_counted, rows.n_targets, rows.target_names, labels
 
 
-def _check_together(groups: Sequence[npt.NDArray[np.uint64]]) -> None:
-    """Refuse groups whose rows are in several partitions, given the different labels of each."""
+def _count_groups(groups: Sequence[npt.NDArray[np.uint64]]) -> int:
+    """Return the number of groups, given the labels of each partition; refuse groups with rows in several."""
     labels, counts = np.unique(np.concatenate(groups), return_counts=True)
     if apart := int(np.count_nonzero(counts > 1)):
         raise DataError(
-            f"{apart:,} of {len(labels):,} groups have rows in several partitions of the Dask collection; all rows of a "
-            "group must be in one: shuffle them first, with frame = frame.shuffle(on=the column of groups)"
+            f"{apart:,} of {len(labels):,} groups have rows in several partitions of the Dask collection; all rows of "
+            'a group must be in one: shuffle them first, as in frame.shuffle(on="patient")'
         )
+    return len(labels)
 
 
 def _taken(reading: Reading, rows: npt.NDArray[np.intp], *part: Any) -> Block:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ridgemark.backends import Indices
 from ridgemark.errors import DataError
 from ridgemark.rows.cells import CODE, LARGEST_EXACT, is_number
 from ridgemark.rows.column import Cells, array_column
@@ -25,8 +26,8 @@ def label_hashes(labels: Cells, place: Place) -> Hashes:
     gaps = labels.gaps
     if gaps.any():
         raise DataError(
-            f"{place.cell(int(np.argmax(gaps)))} is missing; every row must have the label of its group: fill it in, or "
-            "drop the row"
+            f"{place.cell(int(np.argmax(gaps)))} is missing; every row must have the label of its group: fill it in, "
+            "or drop the row"
         )
     if labels.kind == "other":
         raise DataError(
@@ -74,6 +75,16 @@ def labelled_rows(labels: Hashes, distinct: DistinctRows) -> DistinctRows:
     kind = np.full(len(labels), -1, dtype=np.intp)
     kind[present] = place[which]
     return DistinctRows(present[by_rank[first[order]]], kind, distinct.smallest)
+
+
+def evenly(rows: Indices, groups: Indices) -> Indices:
+    """Return rows, given in random order, so that the first row of every group comes first, then all second rows."""
+    own = groups[rows]
+    order = np.argsort(own, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(own[order]) != 0))
+    rank = np.empty(len(rows), dtype=np.intp)
+    rank[order] = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+    return rows[np.argsort(rank, kind="stable")]
 
 
 def _number_hashes(values: npt.NDArray[Any]) -> Hashes:

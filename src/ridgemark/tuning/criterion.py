@@ -83,7 +83,8 @@ class Sample:
         groups, sizes = (None, ()) if self.groups is None else self._numbered
         if groups is None or len(sizes) < _FEWEST_UNITS:
             return errors
-        return np.bincount(groups, errors) * (len(sizes) / len(errors))
+        totals: Floats = np.bincount(groups, errors) * (len(sizes) / len(errors))
+        return totals
 
     @cached_property
     def _numbered(self) -> tuple[Indices, Indices]:

@@ -1,4 +1,4 @@
-"""The leave-one-out residuals of a sample whose rows leave in groups, and what the criterion's gradient needs of them."""
+"""Residuals of a sample whose rows leave in groups, and what the gradient of the criterion needs of them."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class LeftOutGroups:
     def multipliers(self) -> tuple[Floats, Floats, Floats]:
         """Return u, `DA` and `A'DA`, in the order of the rows.
 
-        `u = dE/de = 2 W^1/2 V W^1/2 r/t`, t the number of targets, and D has the blocks `sym((w r)_g u_g')`, summed over
-        targets: of a group it needs `A_g'(w r)_g` and `A_g'u_g` alone.
+        `u = dE/de = 2 W^1/2 V W^1/2 r/t`, t the number of targets, and D has the blocks `sym((w r)_g u_g')`, summed
+        over targets: of a group it needs `A_g'(w r)_g` and `A_g'u_g` alone.
         """
         half = self.system.solve(self.solved) * (2.0 / self.solved.shape[1])  # W^-1/2 u
         features, sizes = self.shrunk[:, :-1], np.diff(np.append(self.starts, len(self.order)))
