@@ -351,8 +351,9 @@ class RunRecord:
 
     data: str | None = None  # name of the file
     n_rows: Annotated[int | None, "> 0"] = None
-    target: Annotated[Sequence[str | int] | None, "any"] = None  # columns as asked for; so are the next two
+    target: Annotated[Sequence[str | int] | None, "any"] = None  # columns as asked for; so are the next three
     weight: Annotated[str | int | None, "any"] = None
+    group: Annotated[str | int | None, "any"] = None
     columns: Annotated[Sequence[str | int] | None, "any"] = None
     target_names: Annotated[Sequence[str] | None, "(t)"] = None
     csv_form: Mapping[str, str] | None = None  # delimiter, decimal mark and labels; None where no CSV file was read

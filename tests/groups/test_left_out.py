@@ -19,7 +19,7 @@ FIXED = {"kernel": "gaussian", "bandwidth": 1.0, "n_landmarks": 30, "random_stat
 
 
 def problem(seed=0, n=240):
-    """Return rows with two targets, some equal, weights of which two are zero, and groups: one has most of the weight."""
+    """Return rows with two targets, some equal, their weights, two of them zero, and groups, one very heavy."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     X[40:50] = X[:10]

@@ -27,12 +27,17 @@ _DATA = (".csv", ".tsv", ".gz", ".npy", ".npz", ".parquet", ".arrow", ".feather"
 
 
 def open_data(
-    path: Path, target: Sequence[Key] | None, columns: Sequence[Key] | AllBut | None, weight: Key | None, **form: Any
+    path: Path,
+    target: Sequence[Key] | None,
+    columns: Sequence[Key] | AllBut | None,
+    weight: Key | None,
+    group: Key | None = None,
+    **form: Any,
 ) -> RowSource:
     """Open a file; rows without a target are left out, with a word. `form` is that of a CSV file."""
     if path.suffix.lower() == ".ridgemark":
         raise ParameterError(f"{shown(path)} holds a model, not data; give a data file here")
-    source = open_rows(path, target, columns, weight, **form, missing_target="skip")
+    source = open_rows(path, target, columns, weight, **form, missing_target="skip", group=group)
     if skipped := getattr(source, "n_skipped", 0):
         what = "the target" if source.target_names is None else listed(source.target_names)
         click.echo(
@@ -47,7 +52,7 @@ def open_to_fit(path: Path, options: Mapping[str, Any]) -> RowSource:
     """Open a file whose rows are to be fitted, with what the options say of its columns."""
     target, columns, weight, drop = (options[name] for name in ("target", "columns", "weight", "drop"))
     columns = columns if drop is None else AllBut(drop, columns)
-    source = open_data(path, target, columns, weight, **csv_form(path, options))
+    source = open_data(path, target, columns, weight, options.get("group"), **csv_form(path, options))
     asked = {name: _features(source, options[name], name) for name in ("categorical", "numeric") if options[name]}
     defaults = {"missing": "fill", "unknown": "ignore"}
     asked |= {name: options[name] for name, default in defaults.items() if options[name] != default}
@@ -102,9 +107,10 @@ def open_like(
     if with_weight:
         weight = options.get("weight") if options.get("weight") is not None else run.weight
     form = csv_form(path, options, run) | ({"labels": "text"} if fitted.text_labels and is_csv(path) else {})
-    source = open_data(path, target, columns, weight, **form)
+    group = run.group if columns is None and with_target else None  # among columns without names
+    source = open_data(path, target, columns, weight, group, **form)
     if columns is None and not with_target and source.n_features > fitted.n_features:
-        roles = [*(run.target or ()), run.weight if weight is None else weight]
+        roles = [*(run.target or ()), run.weight if weight is None else weight, run.group]
         n_columns = source.n_features + (weight is not None)
         source = open_data(path, None, _without(roles, n_columns), weight, **form)
     if source.n_features != fitted.n_features:

@@ -129,6 +129,7 @@ def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
         target=options["target"],
         target_names=list(source.target_names or called),
         weight=options["weight"],
+        group=options["group"],
         columns=columns,
         csv_form=csv_form(data, options) if is_csv(data) else None,
     )

@@ -157,6 +157,13 @@ columns_option = column_option(
     "--columns", "Feature columns separated by commas; by default all columns without another role."
 )
 weight_option = option("--weight", key, "Column of sample weights; a weight of 2 counts the row twice.", "COLUMN")
+group_option = option(
+    "--group",
+    key,
+    "Column with the label of each row's group, such as a patient or a shop: rows of a group are left out together, so "
+    "errors and intervals are those of new groups. It is no feature unless --columns names it.",
+    "COLUMN",
+)
 form_options = together(
     option(
         "--delimiter",
@@ -192,7 +199,7 @@ test_option = option("--test", DATA, "Data file with test rows and their target,
 seed_option = option("--seed", click.IntRange(0, 2**32 - 1), "Random seed.", "NUMBER", 0)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 write_options = together(flag("--force", "Replace existing output files."), json_option)
-fit_options = together(columns_option, form_options, weight_option, table_options)
+fit_options = together(columns_option, form_options, weight_option, group_option, table_options)
 _KERNELS = sorted({*KERNELS} - {"precomputed", "auto"})
 
 

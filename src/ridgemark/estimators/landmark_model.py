@@ -29,6 +29,7 @@ class LandmarkModel(KernelModel):
 
     _smaller_coefficients = "rescale the targets or choose a larger ridge"  # the remedy for coefficients beyond range
     feature_importances_ = FittedName(lambda model: model.importances, optional=True)
+    n_groups_ = FittedName(lambda model: model.rows.n_groups, optional=True, reason=": no groups were given")
     landmarks_ = FittedName(lambda model: model.function.points)
     landmark_indices_ = FittedName(lambda model: model.function.numbers)
     n_landmarks_ = FittedName(lambda model: model.function.n_points)

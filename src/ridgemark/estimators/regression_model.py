@@ -66,7 +66,8 @@ class RegressionModel(LandmarkModel):
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
 
         Intervals are computed from the leave-one-out residuals of at most 4,096 calibration rows, without a refit.
-        Where the ridge was given, the first call computes these residuals.
+        Where the ridge was given, the first call computes these residuals. After a fit with groups they are intervals
+        for rows of new groups: residuals are those of rows left out with their group, and every group counts equally.
         `calibration_.guaranteed` says whether coverage of at least `1 - 2 (1 - coverage)` is proved (the guide shows
         how to get this guarantee); in practice coverage is near the target in both cases.
 
@@ -88,7 +89,7 @@ class RegressionModel(LandmarkModel):
                 "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
             )
         several = isinstance(coverage, list | tuple | np.ndarray) and np.ndim(coverage) == 1 and len(coverage)
-        levels = quantile_levels(coverage if several else [coverage], known.n_distinct)
+        levels = quantile_levels(coverage if several else [coverage], known.n_distinct, known.units)
         intervals = adaptive_intervals if adaptive else jackknife_intervals
         source = self._rows(X)
         ends = in_range(intervals(self._passes(source), sums, known, levels), "the interval", _RESCALE)

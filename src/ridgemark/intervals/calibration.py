@@ -35,12 +35,14 @@ class Calibration:
         `W_g r_g`, with W_g the weight and r_g the weighted mean residual of all rows that equal the row:
         the prediction at x without these rows is `f(x) - t(x, x_g) W_g r_g`.
     n_distinct : int
-        Number of distinct rows among the calibration rows; in cells of a table, of rows (`RowPasses.left_out`).
+        Number of distinct rows among the calibration rows; in cells of a table, of rows (`RowPasses.left_out`); where
+        rows leave in groups, of groups.
     guaranteed : bool
         Whether the rows had no part in choosing landmarks, bandwidth and ridge. Then an interval asked to cover with
         probability 1 - alpha covers a new row with probability at least 1 - 2 alpha, for every distribution, if
         rows are exchangeable; where some rows are equal, the probability that a new row equals none of them and
-        lies outside its interval is at most 2 alpha. Otherwise coverage is near 1 - alpha in practice, without a proof.
+        lies outside its interval is at most 2 alpha. Of rows in groups it holds for a row of a new group, if groups are
+        exchangeable. Otherwise coverage is near 1 - alpha in practice, without a proof.
     reason : str
         Why it is guaranteed, or why not.
     groups : CalibrationGroups or None
@@ -65,6 +67,11 @@ class Calibration:
     scores: Annotated[Floats, "(m, t)", ">= 0"]
     reaches: Annotated[Floats, "(m, t)", ">= 0"]
     groups: CalibrationGroups | None = None
+
+    @property
+    def units(self) -> str:
+        """What `n_distinct` counts, in words."""
+        return "distinct calibration rows" if self.groups is None else "groups of calibration rows"
 
 
 @dataclass(frozen=True, eq=False)

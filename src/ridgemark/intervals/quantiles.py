@@ -20,16 +20,16 @@ def rows_needed(coverage: float) -> int:
     return math.ceil(coverage / (1 - coverage) - 1e-9)
 
 
-def quantile_levels(coverages: Sequence[Any], n_distinct: int) -> list[float]:
-    """Return for each coverage the share of G distinct rows, counted by weight: `ceil(coverage (G + 1))/G`."""
+def quantile_levels(coverages: Sequence[Any], n_distinct: int, what: str = "distinct calibration rows") -> list[float]:
+    """Return for each coverage the share of G distinct rows, or groups, by weight: `ceil(coverage (G + 1))/G`."""
     levels = []
     for coverage in coverages:
         check_coverage(coverage)
         wanted = math.ceil(coverage * (n_distinct + 1) - 1e-9)
         if wanted > n_distinct:
             raise ParameterError(
-                f"coverage {coverage:g} needs at least {rows_needed(coverage)} distinct calibration rows, got "
-                f"{n_distinct}; ask for less coverage or give more rows"
+                f"coverage {coverage:g} needs at least {rows_needed(coverage)} {what}, got {n_distinct}; ask for less "
+                "coverage or give more rows"
             )
         levels.append(wanted / n_distinct)
     return levels

@@ -88,7 +88,7 @@ def rows(fit: Any) -> list[Html | None]:
 def path_figure(fit: Any, path: Any) -> Html:
     """Return log losses over the ridges searched."""
     searched, training = ("log loss", path.loo_loss.tolist()), ("training loss", path.training_loss.tolist())
-    return figures.path_figure(path, searched, training, [path.chosen], "")
+    return figures.path_figure(words.criterion(fit.model), path, searched, training, [path.chosen], "")
 
 
 def _gain(rows: Any) -> float:

@@ -125,10 +125,15 @@ def effect_figures(model: Any, summary: Any) -> list[Html]:
 
 
 def path_figure(
-    path: Any, errors: tuple[str, list[float]], training: tuple[str, list[float]], chosen: Sequence[int], remark: str
+    criterion: str,
+    path: Any,
+    errors: tuple[str, list[float]],
+    training: tuple[str, list[float]],
+    chosen: Sequence[int],
+    remark: str,
 ) -> Html:
     """Return errors over the ridges searched, with those of the training rows, each after its name."""
-    ridges, criterion = path.ridges.tolist(), CRITERIA[path.criterion]
+    ridges = path.ridges.tolist()
     lines = [
         Series(criterion, ridges, errors[1]),
         Series("training", ridges, training[1], kind="dashed"),

@@ -114,7 +114,7 @@ def _close(fit: _Fit) -> Answer | None:
 
 def _fitted(fit: _Fit, version: str) -> list[Html]:
     model, path = fit.model, getattr(fit.model, "ridge_path_", None)
-    chosen = "given" if path is None else f"chosen among {len(path.ridges)} by {words.CRITERIA[path.criterion]}"
+    chosen = "given" if path is None else f"chosen among {len(path.ridges)} by {words.criterion(fit.model)}"
     ridges = ", ".join(f"{ridge:.4g}" for ridge in np.atleast_1d(model.ridge_))
     facts = [
         ("data", fit.run.data),

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ridgemark.backends import Floats, Indices
+from ridgemark.backends.blas import inverse_triangle
 
 _ALIKE = 1.25  # groups factored together differ in size by this factor at most
+_MANY = 16  # rows of a triangle that is inverted alone, as such, faster than with others as a matrix
 _LEAST_KEPT = 1e-12  # smallest eigenvalue of I - AA'; only rounding makes it smaller
 
 
@@ -72,6 +74,21 @@ class GroupSystem:
         """Return the diagonal of the inverse minus 1."""
         return np.concatenate([part.variance() for part in self.parts])
 
+    def sums(self, values: Floats) -> Floats:
+        """Return `A_g'v_g` for the values of all rows, shape (groups, columns of A, values)."""
+        return np.concatenate(
+            [_turned(part.features) @ _by_group(values[part.rows], part.sizes) for part in self.parts]
+        )
+
+    def products(self, values: Floats, of_groups: Floats) -> Floats:
+        """Return `sum_k v_ik s_gk` for every row i, g its group; s has the shape of `sums`."""
+        found, first = [], 0
+        for part in self.parts:
+            own = _turned(of_groups[first : first + len(part.sizes)])
+            found.append(_in_rows(_by_group(values[part.rows], part.sizes) @ own, part.sizes))
+            first += len(part.sizes)
+        return np.concatenate(found)
+
 
 def _factored(rows: slice, sizes: Indices, shrunk: Floats) -> _Alike:
     features = _by_group(shrunk[rows], sizes)
@@ -81,11 +98,18 @@ def _factored(rows: slice, sizes: Indices, shrunk: Floats) -> _Alike:
     np.negative(products, out=products)
     np.einsum("kii->ki", products)[...] += 1.0
     try:
-        root = np.linalg.inv(np.linalg.cholesky(products))
+        root = _inverses(np.linalg.cholesky(products).astype(np.float64, copy=False))
     except np.linalg.LinAlgError:  # by rounding
         values, vectors = np.linalg.eigh(products)
         root = _turned(vectors) / np.sqrt(np.maximum(values, _LEAST_KEPT))[:, :, None]
     return _Alike(rows, sizes, features, root)
+
+
+def _inverses(triangles: Floats) -> Floats:
+    """Return the inverses of lower triangles."""
+    if triangles.shape[1] < _MANY:
+        return np.linalg.inv(triangles).astype(np.float64, copy=False)
+    return np.stack([inverse_triangle(triangle.T).T for triangle in triangles])
 
 
 def _alike(sizes: Indices) -> Iterator[tuple[slice, Indices]]:

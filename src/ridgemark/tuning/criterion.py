@@ -83,8 +83,7 @@ class Sample:
         groups, sizes = (None, ()) if self.groups is None else self._numbered
         if groups is None or len(sizes) < _FEWEST_UNITS:
             return errors
-        totals: Floats = np.bincount(groups, errors) * (len(sizes) / len(errors))
-        return totals
+        return np.bincount(groups, errors).astype(float) * (len(sizes) / len(errors))
 
     @cached_property
     def _numbered(self) -> tuple[Indices, Indices]:

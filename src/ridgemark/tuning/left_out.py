@@ -18,10 +18,8 @@ class LeftOutGroups:
     """
 
     order: Indices  # of the rows
-    starts: Indices  # of the groups among them
     root: Floats  # W^1/2, (n, 1)
-    shrunk: Floats  # W^1/2 [A, 1]; without an intercept no 1
-    system: GroupSystem
+    system: GroupSystem  # of W^1/2 [A, 1]; without an intercept no 1
     solved: Floats  # V W^1/2 e = W^1/2 r
 
     @classmethod
@@ -36,8 +34,7 @@ class LeftOutGroups:
         shrunk[:, :-1], shrunk[:, -1] = whitened[order], constant
         shrunk *= root
         system = GroupSystem.of(shrunk, sizes)
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        return cls(order, starts, root, shrunk, system, system.solve(root * residuals[order]))
+        return cls(order, root, system, system.solve(root * residuals[order]))
 
     @property
     def error(self) -> float:
@@ -56,14 +53,10 @@ class LeftOutGroups:
         over targets: of a group it needs `A_g'(w r)_g` and `A_g'u_g` alone.
         """
         half = self.system.solve(self.solved) * (2.0 / self.solved.shape[1])  # W^-1/2 u
-        features, sizes = self.shrunk[:, :-1], np.diff(np.append(self.starts, len(self.order)))
-        product, gram = np.zeros(features.shape), np.zeros((features.shape[1],) * 2)
-        for own, slope in zip(self.solved.T, half.T, strict=True):
-            of_own, of_slope = (np.add.reduceat(features * part[:, None], self.starts) for part in (own, slope))
-            gram += of_own.T @ of_slope
-            product += own[:, None] * np.repeat(of_slope, sizes, axis=0)
-            product += slope[:, None] * np.repeat(of_own, sizes, axis=0)
+        of_own, of_half = (self.system.sums(values)[:, :-1] for values in (self.solved, half))
+        product = self.system.products(np.hstack([self.solved, half]), np.concatenate([of_half, of_own], axis=2))
         product *= self.root / 2.0
+        gram = np.tensordot(of_own, of_half, ((0, 2), (0, 2)))
         return self._in_order(self.root * half), self._in_order(product), (gram + gram.T) / 2.0
 
     def _in_order(self, values: Floats) -> Floats:
