@@ -93,9 +93,9 @@ class CalibrationGroups:
         These groups as a share of all.
     """
 
-    of_rows: Annotated[Indices, "(m)", "< g"]
-    pulls: Annotated[Floats, "(g, _, t)"]
-    constants: Annotated[Floats, "(g, t)"]
+    of_rows: Annotated[Indices, "(m)", "< q"]
+    pulls: Annotated[Floats, "(q, _, t)"]
+    constants: Annotated[Floats, "(q, t)"]
     share: Annotated[float, "> 0"]
 
     def reaches(self, fit: LandmarkFit) -> Floats:

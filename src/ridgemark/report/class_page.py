@@ -7,7 +7,7 @@ import numpy as np
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import page as html
 from ridgemark.report.fit_tables import effects_table, influential_rows
-from ridgemark.report.fit_words import COVERAGE, TONES, how_much, important_columns, printable
+from ridgemark.report.fit_words import COVERAGE, TONES, criterion, how_much, important_columns, printable
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.plots import Chart, Series
 
@@ -88,7 +88,7 @@ def rows(fit: Any) -> list[Html | None]:
 def path_figure(fit: Any, path: Any) -> Html:
     """Return log losses over the ridges searched."""
     searched, training = ("log loss", path.loo_loss.tolist()), ("training loss", path.training_loss.tolist())
-    return figures.path_figure(words.criterion(fit.model), path, searched, training, [path.chosen], "")
+    return figures.path_figure(criterion(fit.model), path, searched, training, [path.chosen], "")
 
 
 def _gain(rows: Any) -> float:

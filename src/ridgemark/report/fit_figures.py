@@ -9,7 +9,7 @@ from ridgemark.backends import NUMPY
 from ridgemark.kernels import Mixture
 from ridgemark.kernels.mixture import sum_of_profiles
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, n_columns, printable, shortened
+from ridgemark.report.fit_words import COVERAGE, important_columns, n_columns, printable, shortened
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, described, draw
 from ridgemark.rows import ArrayRows, dense

@@ -93,8 +93,8 @@ def intervals(fit: Any) -> list[Html | None]:
     return [
         figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training"),
         html.paragraph(
-            f"Intervals come from the residuals of {len(calibration.residuals):,} rows, each predicted without {left_out}. "
-            f"What they promise: {promise}, since {calibration.reason}."
+            f"Intervals come from the residuals of {len(calibration.residuals):,} rows, each predicted without "
+            f"{left_out}. What they promise: {promise}, since {calibration.reason}."
         ),
     ]
 
