@@ -206,7 +206,7 @@ class NystromRidge(Regressor, RegressionModel):
         Parameters
         ----------
         X, y, sample_weight
-            As for `fit`.
+            As for `fit`; rows with groups are refused, as a group may have rows in several calls.
 
         Returns
         -------
@@ -253,6 +253,8 @@ class NystromRidge(Regressor, RegressionModel):
     def _fitted_with(self, X, y, sample_weight):
         """Return the model with these rows added."""
         recipe, known = replace(self._recipe(), solver="direct", certify_with=None), getattr(self, "_model", None)
+        if getattr(X, "has_groups", False):
+            raise ParameterError("partial_fit takes no groups, as a group may have rows in several calls; use fit")
         if known is None:
             source, form = self._open(X, y, sample_weight, keep_constant=True)
             return self._model_of(recipe, self._training_passes(source), form, self.random_state, may_grow=True)
@@ -290,6 +292,10 @@ class NystromRidge(Regressor, RegressionModel):
 
     def _check_more_rows(self, known):
         """Refuse to add rows where their sums would not be those of the fit."""
+        if known.rows.n_groups is not None:
+            raise ParameterError(
+                "this model was fitted with groups of rows; fit it to all rows again, with their groups"
+            )
         sums = self._sums("partial_fit")
         if known.function.kernel.pairwise:
             raise DataError(

@@ -302,17 +302,17 @@ class GroupsChosen(GroupsLeftOut):
 
     def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, list[tuple[Indices, Floats, Floats]]]:
         results, coordinates = self.left_out(block, workspace)
-        both = at_chosen(results, self.chosen)
-        sizes = group_sizes(block.along[0])
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        weighted, wanted = row_weights(block)[:, None] * both[0], block.along[1][starts]
-        constants = np.add.reduceat(weighted, starts)[wanted]
-        rows = np.repeat(wanted, sizes)
-        features, sizes = coordinates[rows], sizes[wanted]
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
-        products = [np.add.reduceat(features * w[:, None], starts) for w in weighted[rows].T] if len(sizes) else []
-        pulled = np.stack(products, axis=2) if products else np.zeros((0, features.shape[1], weighted.shape[1]))
-        return np.stack(both, axis=1), [(block.along[0][rows][starts], pulled, constants)]
+        both, sizes = at_chosen(results, self.chosen), group_sizes(block.along[0])
+        starts = np.cumsum(sizes) - sizes
+        numbers, wanted = (values[starts] for values in block.along)
+        weighted, rows = row_weights(block)[:, None] * both[0], np.repeat(wanted, sizes)
+        pulls = np.zeros((np.count_nonzero(wanted), coordinates.shape[1], weighted.shape[1]))
+        if len(pulls):
+            features, starts = coordinates[rows], np.cumsum(sizes[wanted]) - sizes[wanted]
+            for t, of_target in enumerate(weighted[rows].T):
+                pulls[:, :, t] = np.add.reduceat(features * of_target[:, None], starts)
+        constants = np.add.reduceat(weighted, np.cumsum(sizes) - sizes)[wanted]
+        return np.stack(both, axis=1), [(numbers[wanted], pulls, constants)]
 
 
 def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:

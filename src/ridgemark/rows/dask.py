@@ -301,7 +301,8 @@ def _count_groups(groups: Sequence[npt.NDArray[np.uint64]]) -> int:
     if apart := int(np.count_nonzero(counts > 1)):
         raise DataError(
             f"{apart:,} of {len(labels):,} groups have rows in several partitions of the Dask collection; all rows of "
-            'a group must be in one: shuffle them first, as in frame.shuffle(on="patient")'
+            'a group must be in one: shuffle them first, as in frame = frame.shuffle(on="patient").persist(); without '
+            "persist a shuffle may give another order of rows in every pass"
         )
     return len(labels)
 
