@@ -127,7 +127,9 @@ class NystromRidge(Regressor, RegressionModel):
         error at `ridge_` is of all rows.
     loo_residuals_ : array of shape (n,) or (n, n_targets)
         Leave-one-out residuals of all rows, for fixed landmarks and `scaled_ridge_`; exist if the ridge was chosen by
-        leave-one-out.
+        leave-one-out, or the fit had groups, with which each row leaves.
+    n_groups_ : int
+        Number of groups that left together; exists after a fit with groups.
     calibration_ : Calibration
         Rows and leave-one-out residuals from which intervals are computed; exists after a fit, unless the ridge was
         chosen by generalised cross-validation, and after `calibrate`. `calibration_.guaranteed` says whether coverage

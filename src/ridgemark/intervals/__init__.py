@@ -1,7 +1,7 @@
 """Uncertainty of predictions: standard deviations, and intervals from leave-one-out residuals."""
 
 from ridgemark.intervals.adaptive import adaptive_intervals
-from ridgemark.intervals.calibration import Calibration, CalibrationRows, calibration_of
+from ridgemark.intervals.calibration import Calibration, CalibrationGroups, CalibrationRows, calibration_of
 from ridgemark.intervals.covariance import noise_terms
 from ridgemark.intervals.deviations import noise_variance, standard_deviations
 from ridgemark.intervals.jackknife import jackknife_intervals
