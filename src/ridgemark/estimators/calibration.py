@@ -6,27 +6,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import Flags
+from ridgemark.backends import Flags, Floats
 from ridgemark.fitted import FittedModel
-from ridgemark.intervals import CalibrationRows, NoiseLevel, calibration_of, constant_noise
+from ridgemark.intervals import CalibrationRows, CalibrationSets, NoiseLevel, calibration_of, constant_noise
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
 from ridgemark.path import LeaveOneOut
 from ridgemark.path.left_out import GroupPulls
 from ridgemark.rows import DistinctRows, RowGroups
-from ridgemark.rows.groups import evenly
+from ridgemark.rows.groups import Hashes, evenly
 from ridgemark.sampling import make_generator
 
 _LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent
 
 
 def draw_rows(
-    model: FittedModel, passes: RowPasses, everything: bool, random_state: Any, pulls: GroupPulls | None = None
+    model: FittedModel,
+    passes: RowPasses,
+    everything: bool,
+    random_state: Any,
+    pulls: GroupPulls | None = None,
+    sets: Hashes | None = None,
 ) -> CalibrationRows:
     """Return a uniform sample of the rows for calibration, and what intervals from them promise.
 
     Of rows that leave in groups it is one of the rows of those groups that have pulls, with as many rows of one group
-    as of another, as far as groups have them.
+    as of another, as far as groups have them; and of named sets in the same way.
 
     `everything` says whether the rows are all rows of the fit. For a guarantee the noise must be known without the
     calibration rows: it is that of the rows that chose the landmarks, or of one size everywhere.
@@ -44,23 +49,42 @@ def draw_rows(
     most = passes.budget // (32 * (model.function.n_points + model.schema.n_encoded))
     most = max(100, min(_LARGEST_SAMPLE, most))
     drawn = make_generator(random_state).permutation(rows)
-    sample = np.sort((evenly(drawn, passes.left_out().kind) if passes.leaves_groups else drawn)[:most])
+    together = passes.left_out().kind if passes.leaves_groups else np.zeros(passes.source.n_rows, dtype=np.intp)
+    if sets is not None:
+        together = np.unique(np.stack([together.astype(np.uint64), sets]), axis=1, return_inverse=True)[1]
+    sample = np.sort((drawn if sets is None and not passes.leaves_groups else evenly(drawn, together))[:most])
     block, groups = passes.take(sample), passes.row_groups()
     gaps = None if groups.gaps is None else groups.gaps[sample]
     noise = (model.noise or constant_noise(fit)) if guaranteed or not everything else None
-    together, own = RowGroups(groups.weights[sample], gaps), passes.row_counts()[sample]
+    of_sample, own = RowGroups(groups.weights[sample], gaps), passes.row_counts()[sample]
     return CalibrationRows(
-        block.features, sample, block.targets, own, together, guaranteed, reason, noise, passes.memory_budget
+        block.features, sample, block.targets, own, of_sample, guaranteed, reason, noise, passes.memory_budget
     )
 
 
 def with_calibration(
-    model: FittedModel, passes: RowPasses, left_out: LeaveOneOut, everything: bool, random_state: Any
+    model: FittedModel,
+    passes: RowPasses,
+    left_out: LeaveOneOut,
+    everything: bool,
+    random_state: Any,
+    sets: Hashes | None = None,
+    ratios: Floats | None = None,
 ) -> FittedModel:
-    """Return the model calibrated by `draw_rows`, from residuals of all rows of the passes."""
-    drawn = draw_rows(model, passes, everything, random_state, left_out.pulls)
+    """Return the model calibrated by `draw_rows`, from residuals of all rows of the passes.
+
+    `sets` has hashes of the labels of named sets, and `ratios` the density ratios of all rows.
+    """
+    drawn = draw_rows(model, passes, everything, random_state, left_out.pulls, sets)
     assert model.expanded is not None
     found = calibration_of(drawn, passes, model.expanded, left_out, drawn.indices)
+    if sets is not None:
+        hashes, of_rows = np.unique(sets[drawn.indices], return_inverse=True)
+        shares = np.array([np.count_nonzero((sets == k) & (passes.row_counts() > 0)) for k in hashes])
+        factors = np.ones(len(hashes)) if passes.leaves_groups else shares / np.bincount(of_rows)
+        found = replace(found, sets=CalibrationSets(hashes, of_rows), weights=found.weights * factors[of_rows])
+    if ratios is not None:
+        found = replace(found, ratios=ratios[drawn.indices])
     return replace(model, calibration=found, drawn=None)
 
 

@@ -16,8 +16,9 @@ from ridgemark.estimators.calibration import repeats_and_columns, rows_among, wi
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.estimators.named_sets import column_of, labels_of_sets, ratios_of
 from ridgemark.fitted import LeftOutRows
-from ridgemark.intervals import adaptive_intervals, jackknife_intervals, quantile_levels, standard_deviations
+from ridgemark.intervals import interval_ends, standard_deviations
 from ridgemark.losses import loss_sums, same_rows
 from ridgemark.path import leave_one_out
 from ridgemark.sampling import separate_generator
@@ -62,7 +63,9 @@ class RegressionModel(LandmarkModel):
         return values, in_form(self._model, in_range(spread, "the standard deviation", _RESCALE))
 
     @lazy_on_dask
-    def predict_interval(self, X: Any, coverage: Any = 0.9, adaptive: bool = True) -> NDArray[Any]:
+    def predict_interval(
+        self, X: Any, coverage: Any = 0.9, adaptive: bool = True, *, by: Any = None, density_ratio: Any = None
+    ) -> NDArray[Any]:
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
 
         Intervals are computed from the leave-one-out residuals of at most 4,096 calibration rows, without a refit.
@@ -82,6 +85,13 @@ class RegressionModel(LandmarkModel):
             Whether the width follows the noise, estimated as a function of x from the same residuals, and grows away
             from the rows (not with a precomputed kernel, whose rows do not hold k(x, x)); otherwise intervals have
             about the same width everywhere, and take several times longer.
+        by : array of shape (n,), or str, optional
+            The label of each row's set, or the name of a column of X: coverage then holds within each named set of rows
+            (Mondrian). `calibrate` must have had labels too. A set with too few calibration rows for the coverage, or
+            none, gets the interval of all rows, with a warning.
+        density_ratio : array of shape (n,), optional
+            Density of the new rows over that of the calibration rows, at each row, in the unit of the ratios given to
+            `calibrate`: for rows from another population. An end is infinite where the ratios give no finite one.
         """
         sums, known = self._sums("predict_interval", compact=True), self._model.calibrated
         if known is None:
@@ -89,15 +99,25 @@ class RegressionModel(LandmarkModel):
                 "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
             )
         several = isinstance(coverage, list | tuple | np.ndarray) and np.ndim(coverage) == 1 and len(coverage)
-        levels = quantile_levels(coverage if several else [coverage], known.n_distinct, known.units)
-        intervals = adaptive_intervals if adaptive else jackknife_intervals
-        source = self._rows(X)
-        ends = in_range(intervals(self._passes(source), sums, known, levels), "the interval", _RESCALE)
+        X, by = column_of(X, by, getattr(self, "feature_names_in_", None))
+        source, asked = self._rows(X), coverage if several else [coverage]
+        labels, ratios = labels_of_sets(by, source.n_rows), ratios_of(density_ratio, source.n_rows)
+        ends = interval_ends(self._passes(source), sums, known, asked, adaptive, labels, ratios)
+        ends = ends if ratios is not None else in_range(ends, "the interval", _RESCALE)
         self._warn_of_unseen(source)
         return in_form(self._model, ends if several else ends[:, :, 0])
 
     @computing
-    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def calibrate(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        by: Any = None,
+        density_ratio: Any = None,
+    ) -> Self:
         """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
 
         A fit with a given ridge has residuals of its calibration rows only, and a model after `partial_fit` has none.
@@ -109,6 +129,12 @@ class RegressionModel(LandmarkModel):
         ----------
         X, y, sample_weight, groups
             As for `fit`. Groups may be given where the fit had none, but not the other way round.
+        by : array of shape (n,), or str, optional
+            The label of each row's set, or the name of a column of X, which need not be a feature, for coverage within
+            each set; see `predict_interval`.
+        density_ratio : array of shape (n,), optional
+            Density of the rows to be predicted over that of these rows, at each of these; see `predict_interval`.
+            Sample weights are not used for it.
 
         Returns
         -------
@@ -116,7 +142,8 @@ class RegressionModel(LandmarkModel):
         """
         self._require_fit()
         with self._changing():
-            self._model = self._calibrated(X, y, sample_weight, groups)
+            X, by = column_of(X, by, getattr(self, "feature_names_in_", None))
+            self._model = self._calibrated(X, y, sample_weight, groups, by, density_ratio)
         return self
 
     @computing
@@ -241,7 +268,7 @@ class RegressionModel(LandmarkModel):
         scores, n_duplicates = model.choice.scores, model.rows.n_duplicates
         return diagnose(sums, left_out.values, left_out.landmark_rows, scores, n_duplicates, constant)
 
-    def _calibrated(self, X, y, sample_weight, groups):
+    def _calibrated(self, X, y, sample_weight, groups, by, density_ratio):
         """Return the model with leave-one-out residuals."""
         model, fit = self._model, self._sums("calibrate")
         passes = self._passes_of_fit(X, y, sample_weight, groups)
@@ -268,7 +295,8 @@ class RegressionModel(LandmarkModel):
             found = repeats_and_columns(passes, passes.distinct_rows(), pairwise)
             n_groups = len(passes.left_out()) if passes.has_groups else None
             model = replace(model, rows=replace(model.rows, **found, n_groups=n_groups))
-        return with_calibration(model, passes, left_out, everything, self.random_state)
+        about = labels_of_sets(by, passes.source.n_rows), ratios_of(density_ratio, passes.source.n_rows)
+        return with_calibration(model, passes, left_out, everything, self.random_state, *about)
 
     def _with_left_out(self, model, passes, left_out):
         """Return the model with the residuals of all its rows."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ridgemark.backends import Floats, Indices, Rows
 from ridgemark.intervals.noise import NoiseLevel, noise_of_groups, noise_of_rows, variance_share, widths
@@ -14,6 +15,7 @@ from ridgemark.path import LeaveOneOut, leave_one_out
 from ridgemark.rows import ArrayRows, RowGroups
 from ridgemark.solvers import LandmarkFit
 
+_OF_ROWS = ("rows", "indices", "residuals", "weights", "shifts", "scores", "reaches", "ratios")
 _FEW_REPEATS = 0.1  # with a larger share of repeated rows, the function's variance is reduced by `variance_share`
 
 
@@ -47,6 +49,10 @@ class Calibration:
         Why it is guaranteed, or why not.
     groups : CalibrationGroups or None
         Where rows leave in groups: the groups; then shifts and reaches are not used.
+    sets : CalibrationSets or None
+        The named sets of rows, for coverage within each.
+    ratios : array of shape (m,) or None
+        Density of the new rows over that of the calibration rows at each of these, for intervals under a shift.
     noise : NoiseLevel
         The size of the noise as a function of x, for intervals whose width follows it.
     scores : array of shape (m, n_targets)
@@ -67,11 +73,22 @@ class Calibration:
     scores: Annotated[Floats, "(m, t)", ">= 0"]
     reaches: Annotated[Floats, "(m, t)", ">= 0"]
     groups: CalibrationGroups | None = None
+    sets: CalibrationSets | None = None
+    ratios: Annotated[Floats | None, "(m)", ">= 0"] = None
 
     @property
     def units(self) -> str:
         """What `n_distinct` counts, in words."""
         return "distinct calibration rows" if self.groups is None else "groups of calibration rows"
+
+    def of_set(self, number: int) -> Calibration:
+        """Return the calibration by the rows of one set alone."""
+        assert self.sets is not None
+        rows = np.flatnonzero(self.sets.of_rows == number)
+        groups = self.groups and replace(self.groups, of_rows=self.groups.of_rows[rows])
+        units = rows if groups is None else groups.of_rows
+        own = {name: getattr(self, name)[rows] for name in _OF_ROWS if getattr(self, name) is not None}
+        return replace(self, **own, groups=groups, sets=None, n_distinct=len(np.unique(units)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +123,22 @@ class CalibrationGroups:
             inverse = fit.inverse.of_target(t)
             squares[:, t] += ((self.pulls[:, :, t] @ inverse.root) ** 2 @ inverse.factors)[:, 0]
         return np.sqrt(squares)[self.of_rows]
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationSets:
+    """Named sets of calibration rows.
+
+    Attributes
+    ----------
+    hashes : array of shape (k,)
+        Of the labels of the sets, ascending.
+    of_rows : array of shape (m,)
+        The set of every calibration row.
+    """
+
+    hashes: Annotated[NDArray[np.uint64], "(_)", "ascending"]
+    of_rows: Annotated[Indices, "(m)"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,3 +232,14 @@ def _of_groups(
         reaches=groups.reaches(fit),
         groups=groups,
     )
+
+
+def weighted_by_ratio(calibration: Calibration) -> Floats:
+    """Return the weights of the calibration rows times their density ratios; a new row's is its ratio.
+
+    A row of mean weight counts as one new row; where rows leave in groups, a group of mean weight does.
+    """
+    assert calibration.ratios is not None
+    units = calibration.n_distinct if calibration.groups is not None else np.count_nonzero(calibration.weights)
+    weighted: Floats = calibration.weights * (units / calibration.weights.sum()) * calibration.ratios
+    return weighted

@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.intervals.calibration import Calibration
-from ridgemark.intervals.quantiles import quantiles
+from ridgemark.intervals.calibration import Calibration, weighted_by_ratio
+from ridgemark.intervals.quantiles import quantiles, quantiles_beyond
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
 from ridgemark.solvers import LandmarkFit, RidgeTask, ridge_form
 
 
 def jackknife_intervals(
-    passes: RowPasses, fit: LandmarkFit, calibration: Calibration, levels: Sequence[float]
+    passes: RowPasses, fit: LandmarkFit, calibration: Calibration, levels: Sequence[float], own: Floats | None = None
 ) -> Floats:
     """Return jackknife+ intervals (Barber et al., 2021) for every row, shape (n, 2, levels, targets).
 
@@ -23,17 +23,21 @@ def jackknife_intervals(
     r_g their mean leave-one-out residual and `t_i(x) = 1/sum w + bc(x)' (Bc'WBc + n lambda)^-1 bc_i`. The interval
     runs from a low quantile of these predictions minus |r_i| to a high quantile of these plus |r_i|, at
     each of the `levels` of `quantile_levels`. There is no refit, only one product with the calibration rows' features.
-    Of rows that leave in groups, i has the prediction without its group; see `CalibrationGroups`.
+    Of rows that leave in groups, i has the prediction without its group; see `CalibrationGroups`. With density ratios,
+    `own` has those of the rows, and the levels are coverages.
     """
-    own: dict[str, Any] = {"residuals": calibration.residuals, "weights": calibration.weights, "levels": levels}
+    weights, along = (calibration.weights, ()) if own is None else (weighted_by_ratio(calibration), (own,))
+    given: dict[str, Any] = {"residuals": calibration.residuals, "weights": weights, "levels": levels}
     if calibration.groups is not None:
         groups, form = calibration.groups, ridge_form(fit)
         moves = np.einsum("br,gbt->tgr", fit.inverse.root, groups.pulls)
         constants = form["share_of_constant"] * groups.constants
-        return passes.map(JackknifeOfGroups(**form, **own, moves=moves, constants=constants, of_rows=groups.of_rows))
+        more: dict[str, Any] = {"moves": moves, "constants": constants, "of_rows": groups.of_rows}
+        return passes.map(JackknifeOfGroups(**form, **given, **more), along)
     features = fit.factor.features(calibration.rows).astype(np.float64) - fit.centred.feature_mean
     of_calibration = fit.inverse.root.T @ features.T
-    return passes.map(Jackknife(**ridge_form(fit), **own, of_calibration=of_calibration, shifts=calibration.shifts))
+    task = Jackknife(**ridge_form(fit), **given, of_calibration=of_calibration, shifts=calibration.shifts)
+    return passes.map(task, along)
 
 
 class _Ends(RidgeTask):
@@ -57,8 +61,12 @@ class _Ends(RidgeTask):
             fitted = (coordinates @ self.fits[:, t] + mean)[:, None]
             without = fitted - self.changes(shrunk, t)
             size = abs(self.residuals[:, t])
-            ends[:, 0, :, t] = -quantiles(size - without, self.weights, self.levels)
-            ends[:, 1, :, t] = quantiles(size + without, self.weights, self.levels)
+            for k, (values, sign) in enumerate(((size - without, -1.0), (size + without, 1.0))):
+                if block.along:
+                    quantile = quantiles_beyond(values, self.weights, self.levels, block.along[0])
+                else:
+                    quantile = quantiles(values, self.weights, self.levels)
+                ends[:, k, :, t] = sign * quantile
         return ends
 
     @abstractmethod

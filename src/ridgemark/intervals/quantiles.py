@@ -49,3 +49,22 @@ def quantiles(values: Array, weights: Array, levels: Sequence[float]) -> Array:
     enough = [(level - 1e-9) * float(weights.sum()) for level in levels]
     places = [backend.count(shares < least, axis=1) for least in enough]
     return xp.stack([values[lines, order[lines, place]] for place in places], axis=1)
+
+
+def quantiles_beyond(values: Array, weights: Array, coverages: Sequence[float], own: Array) -> Array:
+    """Return weighted quantiles of each line, where one more value, infinity, has a weight of its own in every line.
+
+    A quantile is the smallest value such that it and the values below have at least the share `coverage` of all weight,
+    that of infinity included; shape (lines, coverages).
+    """
+    backend, xp = backend_of(values), backend_of(values).xp
+    order, lines = xp.argsort(values, axis=1), xp.arange(len(values), device=backend.device)
+    reached, total = weights[order].cumsum(1), float(weights.sum())
+    ordered = xp.concat(
+        [values[lines[:, None], order], xp.full((len(values), 1), math.inf, dtype=values.dtype)], axis=1
+    )
+    ends = []
+    for coverage in coverages:
+        enough = coverage * (total + own) - 1e-9 * total
+        ends.append(ordered[lines, backend.count(reached < enough[:, None], axis=1)])
+    return xp.stack(ends, axis=1)

@@ -39,12 +39,12 @@ def label_hashes(labels: Cells, place: Place) -> Hashes:
     return np.array([_text_hash(str(level)) for level in labels.levels], np.uint64)[labels.values]
 
 
-def hashes_of(labels: Any, n_rows: int) -> Hashes:
+def hashes_of(labels: Any, n_rows: int, name: str = "groups") -> Hashes:
     """Return the hashes of labels given as an array, list or series, one for each row."""
     values = np.array([*labels, None], dtype=object)[:-1] if isinstance(labels, list | tuple) else labels
-    values = as_array(values, "groups")
-    check_labels(1 if values.ndim == 1 else -1, len(values) if values.ndim else 0, n_rows, "groups")
-    place = Place("groups", None, row_of(slice(0, n_rows)))
+    values = as_array(values, name)
+    check_labels(1 if values.ndim == 1 else -1, len(values) if values.ndim else 0, n_rows, name)
+    place = Place(name, None, row_of(slice(0, n_rows)))
     return label_hashes(array_column(values, place), place)
 
 
