@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ridgemark import bounds, certificates, errors, exact, kernels, selection
+    from ridgemark import bounds, certificates, errors, evaluate, exact, kernels, selection
     from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
     from ridgemark.functions import effective_dimension, leverage_scores, load
     from ridgemark.rows import open_rows
@@ -21,6 +21,7 @@ __all__ = [
     "certificates",
     "effective_dimension",
     "errors",
+    "evaluate",
     "exact",
     "kernels",
     "leverage_scores",

@@ -50,7 +50,7 @@ class _Fit:
         self.spread = words.target_spread(model) or unknown
         self.loo = self.parts.left_out_error(model, run) or unknown
         self.rows = run.held_out or run.sample
-        self.which = "held-out rows" if run.held_out else "training rows, each predicted from the others"
+        self.which = "held-out rows" if run.held_out else f"training rows, {words.OTHERS[words.left_out(model)]}"
 
 
 def fit_page(model: Any, run: Any, version: str, title: str | None = None, first: Sequence[html.Section] = ()) -> str:
