@@ -4,8 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ridgemark import bounds, certificates, errors, evaluate, exact, kernels, selection
-    from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
+    from ridgemark import bounds, certificates, errors, evaluate, exact, kernels, losses, selection
+    from ridgemark.estimators import (
+        ExactKernelRidge,
+        NystromClassifier,
+        NystromFeatures,
+        NystromRegressor,
+        NystromRidge,
+    )
     from ridgemark.functions import effective_dimension, leverage_scores, load
     from ridgemark.rows import open_rows
 
@@ -15,6 +21,7 @@ __all__ = [
     "ExactKernelRidge",
     "NystromClassifier",
     "NystromFeatures",
+    "NystromRegressor",
     "NystromRidge",
     "__version__",
     "bounds",
@@ -26,11 +33,14 @@ __all__ = [
     "kernels",
     "leverage_scores",
     "load",
+    "losses",
     "open_rows",
     "selection",
 ]
 _HOMES = {
-    **dict.fromkeys(("ExactKernelRidge", "NystromClassifier", "NystromFeatures", "NystromRidge"), "estimators"),
+    **dict.fromkeys(
+        ("ExactKernelRidge", "NystromClassifier", "NystromFeatures", "NystromRegressor", "NystromRidge"), "estimators"
+    ),
     **dict.fromkeys(("effective_dimension", "leverage_scores", "load"), "functions"),
     "open_rows": "rows",
 }

@@ -16,6 +16,7 @@ from ridgemark.intervals.quantiles import quantiles
 from ridgemark.kernels import CrossKernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.kernels.gradient import Gradient
+from ridgemark.losses import Loss
 from ridgemark.operators import CrossTask
 from ridgemark.passes import RowPasses, Summed, Workspace
 from ridgemark.rows import Block, dense, row_weights
@@ -162,6 +163,34 @@ class EffectValues(EffectTask):
         return values, sums
 
 
+class PredictedEffects(EffectTask):
+    """Effects on `exp(f(x))`, or what else a loss predicts, at the rows of a block, shape (rows, effects, targets)."""
+
+    loss: Loss
+    intercept: Floats
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        backend, rows = workspace.backend, _dense(block.features)
+        values = backend.empty((len(rows), len(self.effects), self.dual_coef.shape[1]))
+        gradient, derivatives, columns, _ = self.changes(rows)
+        if derivatives:
+            predictor = backend.double(self.cross_kernel(rows)) @ self.dual_coef + self.intercept
+            slope = backend.from_host(self.loss.predicted_slope(backend.to_host(predictor)))
+            values[:, derivatives] = gradient.of_functions(self.dual_coef)[:, columns] * slope[:, None]
+        for k, effect in enumerate(self.effects):
+            if effect.before:
+                after, before = (
+                    self._predicted(self._changed(rows, effect.columns, levels), backend)
+                    for levels in (effect.after, effect.before)
+                )
+                values[:, k] = after - before
+        return values
+
+    def _predicted(self, kernel_values: Array, backend: Backend) -> Array:
+        predictor = backend.to_host(kernel_values @ self.dual_coef + self.intercept)
+        return backend.from_host(self.loss.predicted(predictor))
+
+
 class EffectTotals(EffectValues):
     """The sums that average effects need, with the effects at some rows."""
 
@@ -277,6 +306,20 @@ def effect_values(passes: RowPasses, cross_kernel: CrossKernel, dual_coef: Float
     return passes.map(EffectValues(cross_kernel, effects, dual_coef))
 
 
+def predicted_effects(
+    passes: RowPasses,
+    cross_kernel: CrossKernel,
+    dual_coef: Floats,
+    effects: Sequence[Effect],
+    loss: Loss,
+    intercept: Floats,
+) -> Floats:
+    """Return the effects on what a loss predicts at every row, shape (n, effects, targets), in one pass."""
+    if not loss.positive:
+        return effect_values(passes, cross_kernel, dual_coef, effects)
+    return passes.map(PredictedEffects(cross_kernel, effects, dual_coef, loss, intercept))
+
+
 def effect_deviations(
     passes: RowPasses, fit: LandmarkFit, calibration: Calibration | None, effects: Sequence[Effect]
 ) -> Floats:
@@ -326,9 +369,21 @@ def summarise_effects(
 
 
 def average_effects(
-    passes: RowPasses, kernel: CrossKernel, dual_coef: Floats, effects: Sequence[Effect], targets: tuple[str, ...]
+    passes: RowPasses,
+    kernel: CrossKernel,
+    dual_coef: Floats,
+    effects: Sequence[Effect],
+    targets: tuple[str, ...],
+    predicted: tuple[Loss, Floats] | None = None,
 ) -> EffectsSummary:
-    """Return averages and quartiles of the effects at the rows, in one pass."""
+    """Return averages and quartiles of the effects at the rows, in one pass; of what a loss predicts, where given."""
+    if predicted is not None and predicted[0].positive:
+        values = predicted_effects(passes, kernel, dual_coef, effects, *predicted)
+        weights = passes.row_counts()
+        average = np.tensordot(weights, values, axes=1) / weights.sum()
+        found = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
+        spread = found.T.reshape(3, *values.shape[1:])
+        return EffectsSummary(tuple(effects), average, None, None, spread, len(values), targets)
     totals, quartiles = _totals(passes, kernel, dual_coef, effects)
     average = totals.first / totals.weight
     return EffectsSummary(tuple(effects), average, None, None, quartiles, passes.source.n_rows, targets)

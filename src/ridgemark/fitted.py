@@ -19,7 +19,7 @@ from ridgemark.errors import NumericalError
 from ridgemark.intervals import Calibration, CalibrationRows, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage import Bracket, ScoreBracket
-from ridgemark.losses import Moments
+from ridgemark.losses import SQUARED, Loss, Moments, SquaredLoss
 from ridgemark.measured import Label, Measured
 from ridgemark.passes import Cost
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
@@ -205,6 +205,37 @@ class LeftOutRows(_Frozen):
     landmark_rows: Annotated[Indices | None, "(p)", "< n"]  # which rows are landmarks; None where that is not known
 
 
+class LeftOutTargets(_Frozen):
+    """Rows with their prediction by a loss from rows other than their own, from which intervals are made.
+
+    Attributes
+    ----------
+    targets, weights : arrays of shape (m,)
+        The targets, and relative weights. At most 4,096 rows.
+    predictors : array of shape (m, t)
+        What predicts each row without it, on the scale of the loss, for every function.
+    loss, null_loss : arrays of shape (t,)
+        The mean loss of all rows left out (of at most 8,192 distinct ones), and that of the best constant.
+    below : array of shape (t,)
+        The share of these rows whose target lies below its prediction.
+    guaranteed : bool
+        Whether the rows had no part in the fit. Then an interval asked to cover with probability c holds a new
+        observation with probability at least c, for every distribution, if rows are exchangeable.
+    reason : str
+        Why it is guaranteed, or why not.
+    """
+
+    targets: Annotated[Floats, "(m)"]
+    weights: Annotated[Floats, "(m)", ">= 0"]
+    predictors: Annotated[Floats, "(m, t)"]
+    loss: Annotated[Floats, "(t)", ">= 0"]
+    null_loss: Annotated[Floats, "(t)", ">= 0"]
+    below: Annotated[Floats, "(t)", ">= 0"]
+    guaranteed: bool
+    reason: str
+    n_groups: Annotated[int | None, "> 0"] = None  # of rows that left together; each counts equally
+
+
 class ClassScores(_Frozen):
     """Rows with the probability of their own label, from which `predict_set` takes its threshold.
 
@@ -225,6 +256,7 @@ class ClassScores(_Frozen):
     weights: Annotated[Floats, "(m)", ">= 0"]
     guaranteed: bool
     reason: str
+    n_groups: Annotated[int | None, "> 0"] = None  # of rows that left together; each counts equally
 
 
 class Classes(_Frozen):
@@ -279,7 +311,14 @@ class FittedModel(_Fitted):
     importances: Annotated[Floats | None, "(d)"] = None  # of the user's columns
     noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
     classes: Classes | None = None  # of a fit of labels
+    loss: Loss = SQUARED
+    judged: LeftOutTargets | None = None  # of a fit of numbers by another loss
     drawn: CalibrationRows | None = _not_saved()  # for `calibrated`, where the ridge was given
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether the fit is by squared errors."""
+        return isinstance(self.loss, SquaredLoss)
 
     @cached_property
     def expanded(self) -> LandmarkFit | None:
@@ -293,7 +332,7 @@ class FittedModel(_Fitted):
     def certificate(self) -> Certificate | None:
         """How far the fit is from exact: as it was measured, or else by the trace of K - L, computed when asked for."""
         measured = self.solution.certificate
-        if measured is not None or self.classes is not None or not isinstance(self.sums, LandmarkFit):
+        if measured is not None or not self.is_squared or not isinstance(self.sums, LandmarkFit):
             return measured
         # Distances of targets that are very large exceed the floating-point range.
         with np.errstate(over="ignore", invalid="ignore"), suppress(NumericalError):
@@ -313,6 +352,8 @@ class FittedModel(_Fitted):
         count = self.schema.targets.count
         if self.classes is not None and len(self.classes.values) != (count if count > 1 else 2):
             raise ValueError(f"{len(self.classes.values)} classes do not have {count} functions")
+        if self.classes is None and not self.is_squared and len(self.loss.parts()) != count:
+            raise ValueError(f"a loss of {len(self.loss.parts())} functions does not have {count} targets")
 
 
 class FittedExact(_Fitted):

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from ridgemark import exact
 from ridgemark.errors import ParameterError
-from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
+from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRegressor, NystromRidge
 from ridgemark.estimators.computing import as_numpy, library_of, on_device
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear, make_kernel
@@ -116,7 +116,7 @@ def effective_dimension(X: Any, **options: Any) -> Bracket:
     return leverage_scores(X, **options).effective_dimension
 
 
-def load(path: str | PathLike[str], kernel: Any = None) -> Any:
+def load(path: str | PathLike[str], kernel: Any = None, loss: Any = None) -> Any:
     """Return the fitted model that `save` wrote to a file; no code in the file is run.
 
     Parameters
@@ -125,8 +125,11 @@ def load(path: str | PathLike[str], kernel: Any = None) -> Any:
         The file.
     kernel : callable or Kernel, optional
         The kernel of the model, required if it is or contains user code, which a file does not hold.
+    loss : Loss or its class, optional
+        The loss of a `NystromRegressor`, required if it is user code.
     """
-    model, _ = load_model(path, [NystromRidge, NystromClassifier, ExactKernelRidge], kernel)
+    estimators = [NystromRidge, NystromClassifier, NystromRegressor, ExactKernelRidge]
+    model, _ = load_model(path, estimators, kernel, loss)
     return model
 
 

@@ -34,7 +34,7 @@ def exact_predictor(K, Y, weights, scaled_ridge, n_classes, fit_intercept):
     for _ in range(200):
         eta = Z @ x
         gradient = Z.T @ (weights[:, None] * loss.slopes(Y, eta)) + penalty[:, None] * x
-        columns = [weights[:, None] * loss.curvature_product(eta, np.tile(unit, (len(Y), 1))) for unit in np.eye(t)]
+        columns = [weights[:, None] * loss.curvature_product(Y, eta, np.tile(unit, (len(Y), 1))) for unit in np.eye(t)]
         H = np.block([[Z.T @ (columns[k][:, [j]] * Z) for k in range(t)] for j in range(t)])
         step = np.linalg.solve(H + np.diag(np.tile(penalty, t)), gradient.T.ravel()).reshape(t, m).T
         share = 1.0

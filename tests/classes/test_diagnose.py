@@ -62,7 +62,7 @@ def test_influence_is_how_far_a_refit_moves():
     Z = np.column_stack([fit.factor.features(X), np.ones(150)])
     whole = np.append(fit.solution.coefficients[:, 0], fit.solution.intercept)
     scaled = float(fit.scaled_ridge[0])
-    H = Z.T @ (Z * loss.curvature((Z @ whole)[:, None])[:, None]) + scaled * np.diag(
+    H = Z.T @ (Z * loss.curvature(Z[:, :1], (Z @ whole)[:, None])[:, None]) + scaled * np.diag(
         np.append(np.ones(Z.shape[1] - 1), 0)
     )
     for place in found.order[:5].tolist():

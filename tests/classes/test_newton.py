@@ -95,7 +95,7 @@ def test_products_with_features_held_are_in_single_precision(monkeypatch, n_clas
     seen, as_held = set(), feature_rows._as_held
     monkeypatch.setattr(feature_rows, "_as_held", lambda tile, _: seen.add(tile.features.dtype) or as_held(tile, _))
     for product in (
-        lambda one: one.curved(loss, loss.curvature_parts(predictor), vectors),
+        lambda one: one.curved(loss, loss.curvature_parts(Y, predictor), vectors),
         lambda one: one.values(vectors),
         lambda one: one.sums(predictor),
     ):
@@ -175,7 +175,8 @@ def test_rows_drawn_by_leverage_make_better_systems_than_those_drawn_by_curvatur
             )
         system = newton.system(fit.solution, 3e-3, nearby)
         begin = float((point.gradient * system.solve(point.gradient)).sum())
-        _, products[name] = newton._conjugate(newton.held, point.predictor, -point.gradient, system, goal * begin)
+        parts = newton.loss.curvature_parts(newton._targets, point.predictor)
+        _, products[name] = newton._conjugate(newton.held, parts, -point.gradient, system, goal * begin)
     assert products["leverage"] < products["curvature"] / 2
 
 

@@ -86,7 +86,7 @@ def test_the_ridge_chosen_in_one_step_is_within_a_percent_of_the_best_by_refits(
     problem = refits_of(name)
     n = len(problem.X)
     ridges = np.logspace(-1, -6, 11)
-    search = LossSearch(problem.newton, Ridges(ridges, n * ridges), problem.zero)
+    search = LossSearch([problem.newton], Ridges(ridges, n * ridges), [problem.zero])
     for position in range(len(ridges)):
         search.evaluate(position)
     chosen = search.best(n)[0].chosen
@@ -157,7 +157,7 @@ def test_classes_left_out_one_by_one_move_as_far_as_jointly(monkeypatch):
     alone = problem.newton.solve(0.6, fit.solution)
     assert isinstance(alone.system, TargetSystems)
     assert problem.one_step(alone) == pytest.approx(jointly, rel=0.02)
-    monkeypatch.setattr("ridgemark.path.log_loss._jointly", lambda leverage, *given: leverage)
+    monkeypatch.setattr("ridgemark.path.loss_search._jointly", lambda leverage, *given: leverage)
     assert problem.one_step(alone) > 1.03 * jointly
 
 
@@ -188,18 +188,18 @@ def test_rows_that_hardly_change_are_not_left_out_of_each_class(monkeypatch):
         loss = problem.one_step(fit)
         assert 0.02 < np.concatenate(looked_at).mean() < 0.98
         with monkeypatch.context() as patched:
-            patched.setattr("ridgemark.path.log_loss._SEEN", 0.0)
+            patched.setattr("ridgemark.path.loss_search._SEEN", 0.0)
             assert problem.one_step(fit) == pytest.approx(loss, rel=1e-4)
 
 
 def test_a_search_keeps_the_system_of_the_best_ridge_alone():
     problem = Refits(*labelled(80, 3), 1.0)
     ridges = np.logspace(-1, -4, 5)
-    search = LossSearch(problem.newton, Ridges(ridges, 80 * ridges), problem.zero)
+    search = LossSearch([problem.newton], Ridges(ridges, 80 * ridges), [problem.zero])
     losses = [search.evaluate(position) for position in range(5)]
-    path, solution, system = search.best(80.0)
+    path, [solution], [system] = search.best(80.0)
     assert path.loo_loss.tolist() == losses
-    assert np.array_equal(solution.coefficients, search.solutions[path.chosen].coefficients)
+    assert np.array_equal(solution.coefficients, search.parts[0].solutions[path.chosen].coefficients)
     assert system.scaled_ridge == 80 * ridges[np.argmin(losses)]
     gc.collect()
     assert [one for one in gc.get_objects() if type(one) is JointSystem] == [system]
@@ -214,12 +214,12 @@ def test_a_search_sums_one_system_for_each_ridge(monkeypatch):
     systems, system = [], Newton.system
     monkeypatch.setattr(Newton, "system", lambda *given: systems.append(1) or system(*given))
     ridges = np.append(np.logspace(-1, -2, 5), 1e-6)
-    search = LossSearch(problem.newton, Ridges(ridges, 300 * ridges), problem.zero)
+    search = LossSearch([problem.newton], Ridges(ridges, 300 * ridges), [problem.zero])
     for position in (2, 4, 0, 3, 1):
         search.evaluate(position)
-    assert search.lowest_at == 4
+    assert search.parts[0].best_at == 4
     assert len(systems) == 5
-    search.lowest_at = 0  # the nearest ridge is not the best one, which is far away
+    search.parts[0].best_at = 0  # the nearest ridge is not the best one, which is far away
     search.evaluate(5)
     assert len(systems) == 5 + 1
 
@@ -227,12 +227,12 @@ def test_a_search_sums_one_system_for_each_ridge(monkeypatch):
 def test_a_solve_between_two_ridges_begins_with_the_better_one(monkeypatch):
     X, labels = labelled(300, 3)
     problem, ridges, begun = Refits(X, labels, 1.0), np.array([1.0, 0.1, 0.01]), []
-    search = LossSearch(problem.newton, Ridges(ridges, 300 * ridges), problem.zero)
+    search = LossSearch([problem.newton], Ridges(ridges, 300 * ridges), [problem.zero])
     monkeypatch.setattr(NewtonFit, "extrapolated", lambda fit, ridge: begun.append(fit) or fit.solution)
     search.evaluate(0)
     search.evaluate(2)
     begun.clear()
-    assert search.lowest_at == 2
+    assert search.parts[0].best_at == 2
     search.evaluate(1)
     assert len(begun) == 1
 
@@ -277,7 +277,8 @@ def test_dimensions_of_targets_are_traces(n_classes):
     features = np.column_stack([problem.factor.features(X), np.ones(len(X))])
     predictor = features[:, :-1] @ fit.solution.coefficients + fit.solution.intercept
     t, m = problem.Y.shape[1], features.shape[1] - 1
-    curvature = [problem.loss.curvature_product(predictor, np.tile(unit, (len(X), 1))) for unit in np.eye(t)]
+    units = [np.tile(unit, (len(X), 1)) for unit in np.eye(t)]
+    curvature = [problem.loss.curvature_product(problem.Y, predictor, unit) for unit in units]
     blocks = np.einsum("ia,lik,ib->kalb", features, np.stack(curvature), features)
     alone = TargetSystems(np.stack([blocks[k, :, k] for k in range(t)]), np.empty((0, t)), True, s)
     ridge = np.diag(np.append(np.full(m, s), 0.0))

@@ -227,7 +227,8 @@ def test_newton_steps_agree(n_classes, few, free, sent_from, monkeypatch):
     places.clear()
     monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", sent_from)
     other = model.fit(torch.from_numpy(X), labels, WEIGHTS).predict_proba(torch.from_numpy(X))
-    assert set(places) == {torch.Tensor}
+    assert torch.Tensor in places
+    assert n_classes == 2 or np.ndarray not in places  # of one function, rows left out are summed on the host
     assert _apart(one, other) <= 1e-6
 
 

@@ -106,15 +106,15 @@ def test_slopes_and_curvature_are_derivatives(loss):
     slope = (loss.values(y, up) - loss.values(y, down)) / (2 * step)
     assert (loss.slopes(y, eta) * direction).sum(axis=1) == pytest.approx(slope, abs=1e-7)
     curved = (loss.slopes(y, up) - loss.slopes(y, down)) / (2 * step)
-    assert loss.curvature_product(eta, direction) == pytest.approx(curved, abs=1e-7)
+    assert loss.curvature_product(y, eta, direction) == pytest.approx(curved, abs=1e-7)
 
 
 def test_the_curvature_of_softmax_is_the_mean_of_its_eigenvalues():
     eta = 3 * np.random.default_rng(0).normal(size=(20, 4))
-    matrices = np.stack([Softmax().curvature_product(eta, np.tile(unit, (20, 1))) for unit in np.eye(4)], axis=2)
+    matrices = np.stack([Softmax().curvature_product(eta, eta, np.tile(unit, (20, 1))) for unit in np.eye(4)], axis=2)
     eigenvalues = np.linalg.eigvalsh(matrices)
     assert eigenvalues[:, 0] == pytest.approx(0.0, abs=1e-15)
-    assert Softmax().curvature(eta) == pytest.approx(eigenvalues[:, 1:].mean(axis=1))
+    assert Softmax().curvature(eta, eta) == pytest.approx(eigenvalues[:, 1:].mean(axis=1))
 
 
 def test_sums_with_deferred_whitening_equal_the_reference(data):

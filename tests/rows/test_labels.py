@@ -6,14 +6,15 @@ import pytest
 
 from ridgemark.errors import DataError
 from ridgemark.rows import ArrayRows, open_rows
-from ridgemark.rows.labels import MOST_LABELS, LabelRows
+from ridgemark.rows.labels import MOST_LABELS, Indicators
+from ridgemark.rows.mapped import MappedRows
 
 X = np.arange(12.0).reshape(6, 2)
 LABELS = np.array([3.0, 5.0, 3.0, 9.0, 5.0, 5.0])
 
 
 def test_several_classes_have_one_column_each():
-    rows = LabelRows(ArrayRows(X, LABELS), np.array([3.0, 5.0, 9.0]))
+    rows = MappedRows(ArrayRows(X, LABELS), Indicators(np.array([3.0, 5.0, 9.0])))
     expected = LABELS[:, None] == [3.0, 5.0, 9.0]
     assert rows.n_targets == 3
     assert np.array_equal(np.concatenate([block.targets for block in rows.blocks(4)]), expected)
@@ -22,21 +23,21 @@ def test_several_classes_have_one_column_each():
 
 
 def test_two_classes_have_the_indicator_of_the_second():
-    rows = LabelRows(ArrayRows(X, LABELS > 4), np.array([0.0, 1.0]))
+    rows = MappedRows(ArrayRows(X, LABELS > 4), Indicators(np.array([0.0, 1.0])))
     assert np.array_equal(next(rows.blocks(6)).targets[:, 0], LABELS > 4)
 
 
 def test_weights_of_classes_multiply_those_of_rows():
     weights = np.array([1.0, 2.0, 0.0, 1.0, 1.0, 3.0])
-    rows = LabelRows(ArrayRows(X, LABELS, weights), np.array([3.0, 5.0, 9.0]), np.array([10.0, 1.0, 0.5]))
+    rows = MappedRows(ArrayRows(X, LABELS, weights), Indicators(np.array([3.0, 5.0, 9.0]), np.array([10.0, 1.0, 0.5])))
     assert next(rows.blocks(6)).weights.tolist() == [10.0, 2.0, 0.0, 0.5, 1.0, 3.0]
 
 
 def test_a_label_that_is_no_class_is_refused_unless_its_weight_is_zero():
     with pytest.raises(DataError, match="the label of row 3 is none of the 2 classes"):
-        list(LabelRows(ArrayRows(X, LABELS), np.array([3.0, 5.0])).blocks(2))
+        list(MappedRows(ArrayRows(X, LABELS), Indicators(np.array([3.0, 5.0]))).blocks(2))
     weights = (LABELS != 9).astype(float)
-    targets = next(LabelRows(ArrayRows(X, LABELS, weights), np.array([3.0, 5.0])).blocks(6)).targets
+    targets = next(MappedRows(ArrayRows(X, LABELS, weights), Indicators(np.array([3.0, 5.0]))).blocks(6)).targets
     assert targets[:, 0].tolist() == [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from ridgemark.backends import Indices
 from ridgemark.certificates.audit import KERNEL_ENTRIES, audit
 from ridgemark.certificates.classes import audit_classes
+from ridgemark.certificates.losses import audit_loss
 from ridgemark.certificates.points import distance_at
 from ridgemark.certificates.record import Certificate, theorem_3_promise, what_would_help
 from ridgemark.certificates.residual import operator_certificate, trace_certificate
@@ -19,6 +20,7 @@ __all__ = [
     "Certificate",
     "audit",
     "audit_classes",
+    "audit_loss",
     "certify",
     "distance_at",
     "operator_certificate",

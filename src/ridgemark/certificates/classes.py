@@ -76,7 +76,7 @@ class ClassRows(FittedRows):
     def _curvature_of_constants(self, predictor: Floats) -> Floats:
         """Return the second derivative of the loss by the constants, shape (t, t)."""
         units = (np.broadcast_to(unit, predictor.shape) for unit in np.eye(predictor.shape[1]))
-        return np.stack([self.weights @ self.loss.curvature_product(predictor, unit) for unit in units])
+        return np.stack([self.weights @ self.loss.curvature_product(self.targets, predictor, unit) for unit in units])
 
     @property
     def objective(self) -> float:
@@ -167,17 +167,9 @@ def audit_classes(
         When these are not the rows the model was fitted on.
     """
     check_failure_probability(failure_probability)
-    rows, n = ClassRows(passes, fit, loss), passes.source.n_rows
-    ridge, total, inputs = float(fit.scaled_ridge[0]), rows.total_weight, {}
-    if n * (n + 1) // 2 <= kernel_entries and not passes.remote:
-        *_, inner, inner_rounding = whole_defect(rows)
-        squares = np.maximum(inner, 0.0) + inner_rounding
-    else:
-        size = max(1, min(n, int(kernel_entries) // n))
-        defect, _, trace, unsolved = sampled_defect(rows, size, failure_probability, rng)
-        squares = rows.rms_residual * defect * total / ridge + (unsolved**2).sum(axis=0)
-        squares += rows.function_size * rows.unsolved_rounding
-        inputs = {"sampled_rows": size, "trace_residual": trace, "failure_probability": failure_probability}
+    rows, ridge = ClassRows(passes, fit, loss), float(fit.scaled_ridge[0])
+    total = rows.total_weight
+    squares, inputs = squared_distance(rows, kernel_entries, failure_probability, rng)
     norm = float(np.linalg.norm(np.sqrt(squares) + rows.dual_rounding()))
     gap = ridge / 2 * norm**2
     rounding = loss.steepest * float(np.linalg.norm(rows.value_rounding))
@@ -185,6 +177,21 @@ def audit_classes(
     if not math.isfinite(bound):
         raise NumericalError("the distance to exact exceeds the floating-point range; choose a larger ridge")
     return _issue(rows, bound, inputs | _log_odds(rows, gap) | {"rounding": rounding})
+
+
+def squared_distance(
+    rows: FittedRows, kernel_entries: int, failure_probability: float, rng: np.random.Generator
+) -> tuple[Floats, dict[str, Any]]:
+    """Bound `|f - f_a|^2` per target: by one product with K, or from a sample of rows where K is too large."""
+    n = rows.passes.source.n_rows
+    if n * (n + 1) // 2 <= kernel_entries and not rows.passes.remote:
+        *_, inner, inner_rounding = whole_defect(rows)
+        return np.maximum(inner, 0.0) + inner_rounding, {}
+    size = max(1, min(n, int(kernel_entries) // n))
+    defect, _, trace, unsolved = sampled_defect(rows, size, failure_probability, rng)
+    squares = rows.rms_residual * defect * rows.total_weight / rows.fit.scaled_ridge + (unsolved**2).sum(axis=0)
+    squares += rows.function_size * rows.unsolved_rounding
+    return squares, {"sampled_rows": size, "trace_residual": trace, "failure_probability": failure_probability}
 
 
 def _log_odds(rows: ClassRows, gap: float) -> dict[str, Any]:

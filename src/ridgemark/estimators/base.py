@@ -96,6 +96,7 @@ class LandmarkEstimator(TableReader):
     """Opens and checks rows: arrays as scikit-learn does, and row sources."""
 
     _supervised = True  # whether a fit needs targets
+    _takes_exposure = False  # whether rows may have an exposure beside their target
     n_passes_ = FittedName(lambda model: model.cost.n_passes)
     n_kernel_evaluations_ = FittedName(lambda model: model.cost.n_kernel_evaluations)
     encoded_names_ = FittedName(lambda model: list(model.schema.encoded_names))
@@ -225,6 +226,11 @@ class LandmarkEstimator(TableReader):
             if given := [name for name, value in values.items() if value is not None]:
                 own, names = " and ".join(f"{name}s" for name in given), " and ".join(given)
                 raise ParameterError(f"a RowSource brings its own {own}; give {names} to open_rows instead")
+            if getattr(X, "has_exposure", False) and not self._takes_exposure:
+                raise DataError(
+                    f"the RowSource has an exposure, which {type(self).__name__} has no use for; open it without, or "
+                    'fit a NystromRegressor("poisson")'
+                )
             if X.n_targets == 0 and self._supervised:
                 raise DataError(
                     "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"

@@ -16,7 +16,7 @@ from ridgemark.estimators.kernel_model import KernelModel
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Choice, FittedModel, Function, RowFacts, Solution
 from ridgemark.kernels import has_bandwidth
-from ridgemark.rows import ArrayRows
+from ridgemark.rows import ArrayRows, share_in_common
 from ridgemark.selection import Uniform, make_selection
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tuning import Tuner
@@ -129,6 +129,16 @@ class LandmarkModel(KernelModel):
         """Return passes over rows of the fit, their weights in the unit of the fit."""
         source, _ = self._open(X, y, sample_weight, reset=False, groups=groups)
         return self._passes(source, self._model.sums.weight_unit)
+
+    def _may_be_of_fit(self, passes):
+        """Tell whether so many of these rows equal rows of the fit that they are not new.
+
+        A new row equals one of the fit about as often as rows of the fit equal each other: with a chance of at most
+        twice the share of rows that repeat an earlier one.
+        """
+        model, distinct = self._model, passes.distinct_rows()
+        repeats = model.rows.n_duplicates / model.choice.sums.n_rows
+        return share_in_common(model.rows.hashes, distinct.smallest) > 2 * repeats
 
     def _sums(self, what, compact=False):
         """Return what answers `what`, or say why there is nothing; `compact` says whether the compact form does."""

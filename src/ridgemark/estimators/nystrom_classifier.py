@@ -20,10 +20,11 @@ from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
-from ridgemark.fitting.squares import LeftOutClasses
+from ridgemark.fitting.squares import LeftOutPredictors
 from ridgemark.losses import class_loss
-from ridgemark.rows import RowSource, share_in_common
-from ridgemark.rows.dask import label_rows
+from ridgemark.rows import RowSource
+from ridgemark.rows.dask import mapped_rows
+from ridgemark.rows.labels import Indicators
 from ridgemark.rows.open import opened
 from ridgemark.sampling import make_generator, separate_generator
 
@@ -296,17 +297,17 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         loss = class_loss(len(classes.values))
         fitted = fit(passes, recipe, make_generator(random_state), loss)
         solved, left_out = fitted.solved, fitted.solved.left_out
-        assert isinstance(left_out, LeftOutClasses)
+        assert isinstance(left_out, LeftOutPredictors)
         model = self._without_residuals(
             fitted, self._form(passes.source, Targets(passes.source.n_targets, False, False))
         )
-        scores = scores_of(loss, left_out.predictors, left_out.rows, classes.weights, False)
+        scores = scores_of(loss, left_out.predictors, left_out.sample, classes.weights, False)
         warn_of_scales(model.function.kernel, passes)
         warn_of_edge(solved.path)
         if not solved.converged:
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
             warn_user(msg, ConvergenceWarning)
-        return replace(model, classes=replace(classes, calibration=scores), cost=passes.cost)
+        return replace(model, loss=loss, classes=replace(classes, calibration=scores), cost=passes.cost)
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
         """Return training rows with indicators of the classes as targets, and the classes."""
@@ -320,25 +321,15 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             raise DataError(f"the labels must be one column, got {source.n_targets} targets")
         if known is not None:
             numbers = numbers_of(known, source) if labels is None else np.arange(len(known.values), dtype=float)
-            return label_rows(source, numbers, known.weights), known
+            return mapped_rows(source, Indicators(numbers, known.weights)), known
         passes = self._passes(source)
         numbers, which = np.unique(passes.targets()[:, 0], return_inverse=True)
         totals = np.bincount(which, passes.row_counts(), len(numbers)).astype(float)
         classes = as_classes(labels_of(source, numbers) if labels is None else labels, totals, self.class_weight)
-        return label_rows(source, numbers[totals > 0], classes.weights), classes
+        return mapped_rows(source, Indicators(numbers[totals > 0], classes.weights)), classes
 
     def _check_targets(self, targets, reset):
         return targets
-
-    def _may_be_of_fit(self, passes):
-        """Tell whether so many of these rows equal rows of the fit that they are not new.
-
-        A new row equals one of the fit about as often as rows of the fit equal each other: with a chance of at most
-        twice the share of rows that repeat an earlier one.
-        """
-        model, distinct = self._model, passes.distinct_rows()
-        repeats = model.rows.n_duplicates / model.choice.sums.n_rows
-        return share_in_common(model.rows.hashes, distinct.smallest) > 2 * repeats
 
     def _log_odds(self, X):
         """Return the functions at new rows, shape (n, 1) or (n, K)."""

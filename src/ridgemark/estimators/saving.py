@@ -15,18 +15,23 @@ from ridgemark.backends.devices import check_device
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.fitted import FittedExact, FittedModel, RunRecord
 from ridgemark.kernels.base import count_rows
+from ridgemark.losses import LOSSES, SQUARED, ClassLoss, Loss, SquaredLoss
 from ridgemark.persistence import SCHEMA, Checker, Contents, Decoder, Encoder, read_model, refusing, write_model
 from ridgemark.persistence.checking import refusal
 from ridgemark.rows import listed, shown
 from ridgemark.rows.base import block_rows_for
 from ridgemark.solvers import CompactFit, LandmarkFit
 
-_RECORDS = {"NystromRidge": FittedModel, "NystromClassifier": FittedModel, "ExactKernelRidge": FittedExact}
+_RECORDS: dict[str, type] = {
+    **dict.fromkeys(("NystromRidge", "NystromClassifier", "NystromRegressor"), FittedModel),
+    "ExactKernelRidge": FittedExact,
+}
 # Parameters that nothing else checks before a model is used; of the others a file may hold any value.
 _PARAMETERS = {
     "progress": bool,
     "random_state": int | None,
     "categorical_features": Annotated[str | Sequence[str | bool | int] | None, "any"],
+    "quantiles": Sequence[float] | None,
 }
 _SETTINGS = {"_metadata_request", "_sklearn_output_config"}  # scikit-learn's own
 _COLUMNS = {"n_features_in_", "feature_names_in_"}  # which follow from the record
@@ -50,7 +55,8 @@ def save_model(
     fitted = state.pop("_model")
     if unknown := sorted(state.keys() - _SETTINGS - _COLUMNS):
         raise ParameterError(f"the model cannot be saved with {listed(unknown)}, which a {kind.__name__} does not have")
-    schema = SCHEMA | {kind.__name__: kind}
+    own = _own_loss(getattr(fitted, "loss", SQUARED))
+    schema = SCHEMA | {kind.__name__: kind} | own
     encoder, contents = Encoder(schema.values()), Contents(kind(**_savable(parameters)), _saved(fitted, sums), run)
     node = encoder.encode(contents, "model")
     try:  # nothing is saved that could not be loaded
@@ -58,15 +64,17 @@ def save_model(
             _restored(Decoder(dict(encoder.arrays), schema, encoder.given), node)
     except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError) as error:
         raise ParameterError(f"the model cannot be saved, as it could not be loaded again: {error}") from error
-    header = {"model": node, "given": [_name(function) for function in encoder.given]}
+    header = {"model": node, "given": [_name(function) for function in encoder.given], "losses": list(own)}
     write_model(target, header, encoder.arrays, overwrite)
     return target
 
 
-def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> tuple[Any, RunRecord | None]:
+def load_model(
+    path: Any, estimators: Sequence[type], kernel: Any = None, loss: Any = None
+) -> tuple[Any, RunRecord | None]:
     """Return the model saved at a path, one of the `estimators`, and what the command line knew of it.
 
-    `kernel` is given where it is the user's own code.
+    `kernel` and `loss` are given where they are the user's own code.
     """
     source = _path(path)
     header, arrays = read_model(source)
@@ -75,10 +83,32 @@ def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> tup
         encoder.encode(kernel, "kernel")
     with refusing(source):
         Checker().check(header["given"], list[str], "given")
+        Checker().check(header["losses"], list[str], "losses")
     _check_given(source, header["given"], encoder.given, kernel)
-    schema = SCHEMA | {kind.__name__: kind for kind in estimators}
+    schema = SCHEMA | {kind.__name__: kind for kind in estimators} | _given_loss(source, header["losses"], loss)
     with refusing(source), np.errstate(all="ignore"):
         return _restored(Decoder(arrays, schema, encoder.given), header["model"])
+
+
+def _own_loss(loss: Loss) -> dict[str, type]:
+    """Return the class of a loss that is not one of the package's, by its name."""
+    kind = type(loss)
+    return {} if kind in LOSSES.values() else {kind.__name__: kind}
+
+
+def _given_loss(path: Path, needed: list[str], loss: Any) -> dict[str, type]:
+    """Return the class of the user's loss that a file needs, from `load(path, loss=...)`: an object or its class."""
+    kind = loss if isinstance(loss, type) else type(loss)
+    if loss is None and not needed:
+        return {}
+    if not needed:
+        raise ParameterError(f"{shown(path)} holds its loss; leave loss={loss!r} out")
+    if needed != [kind.__name__] or not issubclass(kind, Loss):
+        raise ParameterError(
+            f"the model in {shown(path)} was made with {listed(needed)}, code that a file does not hold; load it with "
+            f"loss={needed[0]}, got {loss!r}"
+        )
+    return {kind.__name__: kind}
 
 
 def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -90,6 +120,8 @@ def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
     given = parameters.get("categorical_features")
     if np.iterable(given) and not isinstance(given, str | list | tuple):
         parameters["categorical_features"] = [one.item() if isinstance(one, np.generic) else one for one in given]
+    if parameters.get("quantiles") is not None:
+        parameters["quantiles"] = [float(level) for level in parameters["quantiles"]]
     return parameters
 
 
@@ -102,7 +134,7 @@ def _saved(fitted: Any, sums: bool | str) -> Any:
         fitted = replace(
             fitted, left_out=None, choice=replace(fitted.choice, scores=None), rows=replace(fitted.rows, sample=None)
         )
-        fit = None if fitted.classes else CompactFit.of(fit) if isinstance(fit, LandmarkFit) else fit
+        fit = None if not fitted.is_squared else CompactFit.of(fit) if isinstance(fit, LandmarkFit) else fit
     elif isinstance(fit, CompactFit):
         raise ParameterError(
             'this model was loaded without the sums that sums=True keeps; save it with sums="predict", or fit it again'
@@ -129,6 +161,9 @@ def _restored(decoder: Decoder, node: Any) -> tuple[Any, RunRecord | None]:
         Checker().check(getattr(model, name), _PARAMETERS[name], f"model.estimator.{name}")
     model._recipe()  # checks the parameters, but not the device
     check_device(model.device)
+    of_numbers = {"NystromRidge": SquaredLoss, "NystromClassifier": ClassLoss}.get(type(model).__name__)
+    if isinstance(fitted, FittedModel) and of_numbers is not None and not isinstance(fitted.loss, of_numbers):
+        raise refusal("model.fitted.loss", f"must be that of a {type(model).__name__}")
     if is_classifier(model) != (getattr(fitted, "classes", None) is not None):
         raise refusal("model.fitted.classes", "must be those of a classifier, and of no other model")
     model._model = _bound(fitted) if isinstance(fitted, FittedModel) else fitted

@@ -11,17 +11,17 @@ from ridgemark.fitting.rows import rows_of_fit
 from ridgemark.fitting.solve import rows_to_keep, solve
 from ridgemark.fitting.sums import sum_over_rows
 from ridgemark.fitting.tolerance import add_landmarks_until_certified
-from ridgemark.losses import ClassLoss
+from ridgemark.losses import Loss
 from ridgemark.passes import RowPasses
 
 
-def fit(passes: RowPasses, recipe: Recipe, rng: np.random.Generator, loss: ClassLoss | None = None) -> Fit:
-    """Fit rows by squared error, or their classes by a loss.
+def fit(passes: RowPasses, recipe: Recipe, rng: np.random.Generator, loss: Loss | None = None) -> Fit:
+    """Fit rows by squared error, or by another loss.
 
     Kernel, landmarks, sums over rows, ridge and coefficients; and with `certify_with` more landmarks until the
     certificate meets the tolerance.
     """
-    rows = rows_of_fit(passes, recipe)
+    rows = rows_of_fit(passes, recipe, loss)
     kernel = settle_kernel(rows, recipe, rng)
     recipe = recipe.after(kernel.tuning)
     problem = make_problem(rows, kernel, recipe, rng)

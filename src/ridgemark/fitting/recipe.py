@@ -85,11 +85,11 @@ class Recipe:
         """Return the smallest n lambda of those given; None where the ridges depend on the kernel."""
         return None if isinstance(self.ridge, str) else float(_scaled(np.min(self.ridge), total_weight))
 
-    def ridges(self, moments: Moments, decades: int = 14) -> Ridges:
-        """Return the ridges to search: those given, or fourteen decades below the kernel's mean diagonal."""
+    def ridges(self, moments: Moments, decades: int = 14, factor: float = 1.0) -> Ridges:
+        """Return the ridges to search: those given, or some decades below the kernel's mean diagonal times a factor."""
         if isinstance(self.ridge, str):
             mean_diagonal = float(check_range(np.array(moments.trace_kernel))) / moments.total_weight
-            ridges = default_ridges(mean_diagonal, moments.total_weight, decades)
+            ridges = default_ridges(mean_diagonal * factor, moments.total_weight, decades)
         else:
             ridges = np.atleast_1d(np.asarray(self.ridge, dtype=np.float64))
         descending = np.sort(ridges)[::-1]

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.fitting.recipe import Recipe
 from ridgemark.fitting.sums import Sums
+from ridgemark.losses import SQUARED, Loss
 from ridgemark.passes import RowPasses
 from ridgemark.path import (
     LeaveOneOut,
@@ -24,11 +25,13 @@ from ridgemark.solvers.landmark_gradient import LandmarkGradientFit
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutClasses:
-    """Rows of a fit of classes, and what predicts each from all rows with other features, in one Newton step."""
+class LeftOutPredictors:
+    """Rows of a fit by a smooth loss, and what predicts each from all rows with other features, in one Newton step."""
 
-    rows: RowPasses  # distinct rows
+    sample: RowPasses  # distinct rows, with the weight and mean target of their equals
     predictors: Floats  # (m, t)
+    rows: Indices  # (r,): numbers of all rows that equal one of the sample
+    group: Indices  # (r,): position of each in the sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +41,10 @@ class Solved:
     fit: LandmarkFit  # of classes its sums are weighted by the curvature of the loss at the solution
     ridges: Floats  # (targets,)
     path: RidgePath | LossPath | None  # None where the ridge was given
-    left_out: LeaveOneOut | LeftOutClasses | None = None
+    left_out: LeaveOneOut | LeftOutPredictors | None = None
     converged: bool = True
     gradient: LandmarkGradientFit | None = None  # coefficients of more landmarks than the fit has
+    loss: Loss = SQUARED  # with what the targets decided of it
 
 
 def solve_squares(

@@ -7,21 +7,21 @@ from dataclasses import replace
 import numpy as np
 
 from ridgemark.backends import Floats
-from ridgemark.certificates import Certificate, audit_classes, certify
+from ridgemark.certificates import Certificate, audit_loss, certify
 from ridgemark.fitted import Tolerance
 from ridgemark.fitting.recipe import Recipe
 from ridgemark.fitting.record import Fit
 from ridgemark.fitting.solve import solve
-from ridgemark.fitting.squares import LeftOutClasses
+from ridgemark.fitting.squares import LeftOutPredictors
 from ridgemark.fitting.sums import sum_over_rows
 from ridgemark.kernels.base import count_rows
-from ridgemark.losses import ClassLoss
+from ridgemark.losses import ClassLoss, Loss
 from ridgemark.path import leave_one_out
 from ridgemark.selection import Landmarks, make_selection
 from ridgemark.selection.count import memory_limit
 
 
-def add_landmarks_until_certified(fit: Fit, recipe: Recipe, rng: np.random.Generator, loss: ClassLoss | None) -> Fit:
+def add_landmarks_until_certified(fit: Fit, recipe: Recipe, rng: np.random.Generator, loss: Loss | None) -> Fit:
     """Double the landmarks, keeping earlier ones, until the certificate meets the tolerance or none can be added.
 
     Round j uses `failure_probability/2^j`, so that all rounds together stay within `failure_probability`. For classes
@@ -32,7 +32,7 @@ def add_landmarks_until_certified(fit: Fit, recipe: Recipe, rng: np.random.Gener
         certificate = _certified(fit, recipe, math.ldexp(recipe.failure_probability, -attempt), rng, loss)
         sizes.append(count_rows(fit.landmarks.points))
         reached.append(float(np.max(certificate.bound)))
-        met = certificate.meets(recipe.risk_tolerance, _error(fit, loss))
+        met = certificate.meets(recipe.risk_tolerance, _error(fit))
         reason = "the certificate meets the tolerance" if met else _why_no_more(fit, recipe)
         if reason:
             tolerance = Tolerance(met, reason, tuple(sizes), tuple(reached))
@@ -42,23 +42,26 @@ def add_landmarks_until_certified(fit: Fit, recipe: Recipe, rng: np.random.Gener
 
 
 def _certified(
-    fit: Fit, recipe: Recipe, failure_probability: float, rng: np.random.Generator, loss: ClassLoss | None
+    fit: Fit, recipe: Recipe, failure_probability: float, rng: np.random.Generator, loss: Loss | None
 ) -> Certificate:
     passes, sums = fit.rows.choosing, fit.solved.fit
     if loss is not None:
-        return audit_classes(passes, sums, loss, rng=rng, failure_probability=failure_probability)
+        return audit_loss(fit.rows.own, sums, fit.solved.loss, rng=rng, failure_probability=failure_probability)
     return certify(recipe.certify_with, passes, sums, fit.landmarks.indices, failure_probability, rng)
 
 
-def _error(fit: Fit, loss: ClassLoss | None) -> Floats:
-    """Return the root mean square error of rows left out, per target; of classes that of the probabilities."""
+def _error(fit: Fit) -> Floats:
+    """Return the root mean square error of rows left out, per target; of classes that of the probabilities.
+
+    Certificates of other losses are shares of a gain, and relative to 1.
+    """
     left_out, passes = fit.solved.left_out, fit.rows.choosing
-    if loss is not None:
-        assert isinstance(left_out, LeftOutClasses)
-        weights = left_out.rows.row_counts()
-        squares = (loss.slopes(left_out.rows.targets(), left_out.predictors) ** 2).sum(axis=1)
+    if isinstance(left_out, LeftOutPredictors):
+        if not isinstance(fit.solved.loss, ClassLoss):
+            return np.ones(1)  # the certificate is a share already
+        weights = left_out.sample.row_counts()
+        squares = (fit.solved.loss.slopes(left_out.sample.targets(), left_out.predictors) ** 2).sum(axis=1)
         return np.sqrt(weights @ squares / weights.sum())
-    assert not isinstance(left_out, LeftOutClasses)
     if left_out is None:
         left_out = leave_one_out(passes, fit.solved.fit)
     return np.sqrt(passes.row_counts() @ left_out.residuals**2 / fit.solved.fit.moments.total_weight)
@@ -78,7 +81,7 @@ def _why_no_more(fit: Fit, recipe: Recipe) -> str:
     return ""
 
 
-def _with_more_landmarks(fit: Fit, recipe: Recipe, rng: np.random.Generator, loss: ClassLoss | None) -> Fit:
+def _with_more_landmarks(fit: Fit, recipe: Recipe, rng: np.random.Generator, loss: Loss | None) -> Fit:
     """Double the landmarks by the same selection, and uniformly where it finds too few; earlier ones stay."""
     problem, old, rows = fit.problem, fit.landmarks, fit.rows
     assert old.indices is not None

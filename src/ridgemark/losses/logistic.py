@@ -4,10 +4,11 @@ Both are linear in y. So rows with equal features are one row, with their total 
 """
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
-from ridgemark.backends import Array, backend_of
-from ridgemark.losses.loss import Loss
+from ridgemark.backends import Array, Floats, backend_of
+from ridgemark.losses.loss import Loss, LossWords
 
 
 class ClassLoss(Loss):
@@ -15,6 +16,12 @@ class ClassLoss(Loss):
 
     Targets are indicators: of the second class, shape (n, 1), or of every class, shape (n, K).
     """
+
+    words: ClassVar[LossWords] = LossWords(
+        "kernel logistic regression", "the probability of each class", "log loss", "share of rows predicted right"
+    )
+    linear_in_targets: ClassVar[bool] = True
+    nats: ClassVar[bool] = True
 
     @abstractmethod
     def log_probabilities(self, predictor: Array) -> Array:
@@ -28,7 +35,7 @@ class ClassLoss(Loss):
         p, rest = self._probabilities(predictor)
         return (1.0 - targets) * p - targets * rest
 
-    def curvature_diagonal(self, predictor: Array) -> Array:
+    def curvature_diagonal(self, targets: Array, predictor: Array) -> Array:
         p, rest = self._probabilities(predictor)
         return p * rest
 
@@ -36,10 +43,15 @@ class ClassLoss(Loss):
         """Return the indicator of every class, shape (n, K)."""
         return targets
 
+    def outcomes(self, targets: Floats) -> Floats:
+        return self.indicators(targets)
 
+
+@dataclass(frozen=True)
 class Logistic(ClassLoss):
     """`log(1 + exp(eta)) - y eta` for y in [0, 1]: `l' = p - y` and `l'' = p (1 - p)`, with `p = 1/(1 + exp(-eta))`."""
 
+    name: ClassVar[str] = "logistic"
     steepest: ClassVar[float] = 0.25
 
     def values(self, targets: Array, predictor: Array) -> Array:
@@ -47,8 +59,8 @@ class Logistic(ClassLoss):
         logs = self.log_probabilities(predictor)
         return -((1.0 - targets[:, 0]) * logs[:, 0] + targets[:, 0] * logs[:, 1])
 
-    def curvature(self, predictor: Array) -> Array:
-        return self.curvature_diagonal(predictor)[:, 0]
+    def curvature(self, targets: Array, predictor: Array) -> Array:
+        return self.curvature_diagonal(targets, predictor)[:, 0]
 
     def log_probabilities(self, predictor: Array) -> Array:
         backend = backend_of(predictor)
@@ -65,22 +77,24 @@ class Logistic(ClassLoss):
         return xp.where(positive, likely, unlikely), xp.where(positive, unlikely, likely)
 
 
+@dataclass(frozen=True)
 class Softmax(ClassLoss):
     """`log sum_k exp(eta_k) - y'eta` for y with sum 1: `l' = p - y`, `l'' = diag(p) - p p'`, with `p = softmax(eta)`.
 
     The matrix l'' has one eigenvalue zero, of equal entries; the mean of the others is `sum_k p_k (1 - p_k)/(K - 1)`.
     """
 
+    name: ClassVar[str] = "softmax"
     scalar: ClassVar[bool] = False
     steepest: ClassVar[float] = 0.5  # Boehning's bound
 
     def values(self, targets: Array, predictor: Array) -> Array:
         return -(targets * self.log_probabilities(predictor)).sum(axis=1)
 
-    def curvature(self, predictor: Array) -> Array:
-        return self.curvature_diagonal(predictor).sum(axis=1) / (predictor.shape[1] - 1)
+    def curvature(self, targets: Array, predictor: Array) -> Array:
+        return self.curvature_diagonal(targets, predictor).sum(axis=1) / (predictor.shape[1] - 1)
 
-    def curvature_parts(self, predictor: Array) -> Array:
+    def curvature_parts(self, targets: Array, predictor: Array) -> Array:
         return self._probabilities(predictor)[0]
 
     def curvature_times(self, parts: Array, vectors: Array) -> Array:

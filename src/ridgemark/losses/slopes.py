@@ -73,7 +73,7 @@ class CurvatureBlocks(MatrixTask):
         features = with_ones(self.evaluate(block, workspace))
         predictor = features @ backend.xp.concat([self.at.coefficients, self.at.intercept[None]])
         t, m = predictor.shape[1], features.shape[1]
-        blocks, parts = backend.empty((t, m, t, m)), self.loss.curvature_parts(predictor)
+        blocks, parts = backend.empty((t, m, t, m)), self.loss.curvature_parts(block.targets, predictor)
         for k, unit in enumerate(backend.from_host(np.eye(t))):
             curved = self.loss.curvature_times(parts, backend.xp.broadcast_to(unit, predictor.shape))
             curved = weights[:, None] * curved[:, : k + 1]

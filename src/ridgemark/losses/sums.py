@@ -46,6 +46,11 @@ class Moments(Summed):
         """Return the sums without the Gram matrix, the only large one."""
         return replace(self, gram=np.zeros((0, 0)))
 
+    def times(self, factor: float) -> Moments:
+        """Return the sums of features for rows of weights multiplied by a factor, as those of a curvature."""
+        names = "gram", "feature_sum", "total_weight"
+        return replace(self, **{name: factor * getattr(self, name) for name in names})
+
     def leading(self, most: int) -> Moments:
         """Return the sums of the first features."""
         gram, cross, feature_sum = self.gram[:most, :most], self.cross[:most], self.feature_sum[:most]

@@ -1,5 +1,6 @@
 """Passes over one source: the results of tasks, and facts about the rows that several steps of a fit need."""
 
+import copy
 from dataclasses import replace
 from operator import attrgetter
 from typing import ClassVar, Self
@@ -11,8 +12,19 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.passes.columns import Columns
 from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
-from ridgemark.passes.task import BlockFunction, Task, Workspace, prepared
-from ridgemark.rows import ArrayRows, Block, DistinctRows, RowGroups, find_distinct, group_rows, row_hashes, row_weights
+from ridgemark.passes.task import BlockFunction, Cost, Task, Workspace, prepared
+from ridgemark.passes.threads import ThreadExecutor
+from ridgemark.rows import (
+    ArrayRows,
+    Block,
+    DistinctRows,
+    RowGroups,
+    RowSource,
+    find_distinct,
+    group_rows,
+    row_hashes,
+    row_weights,
+)
 from ridgemark.rows.base import unit_of_weights
 from ridgemark.rows.groups import labelled_rows
 
@@ -40,6 +52,14 @@ class RowPasses(TaskRunner):
     _left_out: DistinctRows | None = None
     _labels: NDArray[np.uint64] | None = None
     _sampled: tuple[SampledRows, int, Columns] | None = None
+
+    def with_source(self, source: RowSource) -> Self:
+        """Return passes over a source of the same rows with other targets; what is known of the rows is shared."""
+        other = copy.copy(self)
+        other.source, other.cost, other.executor = source, Cost(), ThreadExecutor()
+        other.held, other._room, other._there = None, {}, {}
+        other._targets = other._groups = other._sampled = None
+        return other
 
     @property
     def n_distinct(self) -> int:
@@ -144,6 +164,23 @@ class RowPasses(TaskRunner):
             run = lambda task: (piece for _, piece, _ in self._run(task, ()))  # noqa: E731
             self._sampled = sample_rows(run, self.source.n_rows, n_groups)
         return self._sampled
+
+    def units_left_out(self) -> tuple[Indices, RowGroups]:
+        """Return one row for each group of equal rows that is left out, in random order, and sums over these groups.
+
+        Where rows leave in groups of any rows, all single rows, those of a group one after the other.
+        """
+        if not self.leaves_groups:
+            return self.left_out().indices, self.left_out_groups()
+        return self.single_rows(), RowGroups(self.row_counts(), None)
+
+    def single_rows(self) -> Indices:
+        """Return the rows of positive weight, sorted by their groups, which are in random order."""
+        kind = self.left_out().kind
+        place = np.empty(len(self.left_out()), dtype=np.intp)
+        place[self.groups_at_random()] = np.arange(len(place))
+        rows = np.flatnonzero(kind >= 0)
+        return rows[np.argsort(place[kind[rows]], kind="stable")]
 
     def sample_of_groups(self) -> Self:
         """Return passes over some whole groups, drawn uniformly: 30 of them and 2,048 rows, or 8 and 8,192, or all."""

@@ -8,12 +8,15 @@ _STRIDES = (2, 1)  # over the ridges searched: a half and a quarter of a decade
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
 
 
-def walk_downhill(evaluate: Callable[[int], float], start: int, count: int, least_gain: float = 0.0) -> None:
+def walk_downhill(
+    evaluate: Callable[[int], float], start: int, count: int, least_gain: float = 0.0, smooth: bool = True
+) -> None:
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
     Neighbours are first two positions away, then one; closer ones only where those differ. The smaller ridge is tried
     first, as a walk begins at a large one. Small ridges are slow: once three positions are known, a neighbour is tried
-    only where the parabola through the three nearest ones promises a gain. A gain must exceed `least_gain`.
+    only where the parabola through the three nearest ones promises a gain, unless errors are not `smooth`. A gain must
+    exceed `least_gain`.
     """
     errors: dict[int, float] = {}
 
@@ -24,7 +27,11 @@ def walk_downhill(evaluate: Callable[[int], float], start: int, count: int, leas
 
     def promised(k: int, here: int) -> float:
         nearest = sorted(errors, key=lambda position: abs(position - here))[:3]
-        return -np.inf if len(nearest) < 3 else float(_parabola(nearest, [errors[position] for position in nearest], k))
+        return (
+            -np.inf
+            if len(nearest) < 3 or not smooth
+            else float(_parabola(nearest, [errors[position] for position in nearest], k))
+        )
 
     def better(here: int, stride: int) -> int | None:
         enough = min(seen(here) / (1.0 + _WORTH), seen(here) - least_gain)

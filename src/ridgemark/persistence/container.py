@@ -24,7 +24,7 @@ from ridgemark.persistence.files import EXPECTED, reading, refusing, writing
 from ridgemark.rows.files import MAX_LOADED_BYTES
 from ridgemark.rows.places import shown
 
-FORMAT = 11
+FORMAT = 12
 _ENTRY = "ridgemark"
 _DIGITS = 2 * hashlib.sha256().digest_size
 _LENGTH = 8  # first bytes of a safetensors file, which hold the length of its header

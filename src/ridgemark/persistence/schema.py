@@ -7,6 +7,7 @@ from typing import Any, get_args
 from ridgemark import kernels, selection
 from ridgemark.fitted import FittedExact, FittedModel, RunRecord
 from ridgemark.kernels import Kernel
+from ridgemark.losses import LOSSES
 from ridgemark.persistence.checking import saved_hints
 from ridgemark.selection import Selection
 from ridgemark.tuning import Tuner
@@ -39,4 +40,4 @@ OBJECTS: dict[str, type] = {
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, base) and not inspect.isabstract(kind)
 } | {"ColumnMap": kernels.ColumnMap, "Tuner": Tuner}
-SCHEMA = OBJECTS | records_in(Contents)
+SCHEMA = OBJECTS | {kind.__name__: kind for kind in LOSSES.values()} | records_in(Contents)

@@ -148,6 +148,7 @@ class BaseRows(RowSource):
     n_counted: int | None = None  # rows of positive weight, where it is known without a pass
     whole: bool = True  # whether there are no other rows, so that some row must have a positive weight
     labels: tuple[Any, ...] | None = None  # what 0, 1, ... stand for, where the target is text or booleans
+    has_exposure: bool = False  # whether the last target is the exposure of the row
     finite: bool = True  # whether all features are known to be finite numbers, which need no encoding
 
     @abstractmethod

@@ -17,7 +17,7 @@ from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, 
 from ridgemark.rows.column import ColumnEncoder, without_features
 from ridgemark.rows.column_rows import ColumnRows, group_hashes
 from ridgemark.rows.columns import SourceColumns, as_columns
-from ridgemark.rows.labels import LabelRows
+from ridgemark.rows.mapped import MappedRows, TargetMap, mapped_in_turn
 from ridgemark.rows.tables import check_targets, is_a, table_columns
 
 _submitting = threading.Lock()
@@ -163,10 +163,10 @@ class _PartitionRows(ColumnRows):
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How the rows of a partition are read, where it is: encoded, and with labels as indicators of classes."""
+    """How the rows of a partition are read, where it is: encoded, and with other targets."""
 
     encoder: ColumnEncoder | None = None
-    labels: tuple[Any, ...] = ()  # the classes' numbers and weights
+    mappings: tuple[TargetMap, ...] = ()
 
     def __call__(self, number: int, features: Any, targets: Any, weights: Any, groups: Any) -> BaseRows:
         """Return the rows of one partition."""
@@ -177,18 +177,18 @@ class Reading:
         rows: BaseRows = _PartitionRows(_columns(features, f"{where} {kind}"), *given, groups=labels)
         if self.encoder is not None:
             rows = rows.encoded_by(self.encoder)
-        return LabelRows(rows, *self.labels) if self.labels else rows
+        return mapped_in_turn(rows, self.mappings)
 
 
-def label_rows(source: RowSource, numbers: Any, class_weights: Any) -> BaseRows:
-    """Return rows with indicators of the classes as targets; see `LabelRows`."""
-    labelled = LabelRows(source, numbers, class_weights)
+def mapped_rows(source: RowSource, mapping: TargetMap) -> BaseRows:
+    """Return rows with other targets; rows on workers are mapped where they are."""
+    mapped = MappedRows(source, mapping)
     if not isinstance(source, DaskRows):
-        return labelled
+        return mapped
     made = copy.copy(source)
-    made.reading = replace(source.reading, labels=(numbers, class_weights))
-    made.n_targets, made.target_names = labelled.n_targets, None
-    made.has_weights, made.encoded = labelled.has_weights, True
+    made.reading = replace(source.reading, mappings=(*source.reading.mappings, mapping))
+    made.n_targets, made.target_names = mapped.n_targets, None
+    made.has_weights, made.encoded = mapped.has_weights, True
     return made
 
 

@@ -1,14 +1,14 @@
-"""Labels as numbers, and rows whose targets are labels as rows whose targets are indicators of classes."""
+"""Labels as numbers, and as indicators of classes."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ridgemark.errors import DataError
-from ridgemark.rows.base import BaseRows, Block, RowSource, row_weights
+from ridgemark.rows.base import Block, row_weights
 from ridgemark.rows.cells import check_present, is_number
 from ridgemark.rows.column import Cells
 from ridgemark.rows.places import Place, shown
@@ -54,58 +54,48 @@ def label_numbers(labels: tuple[str, ...], column: Cells, place: Place) -> npt.N
     return np.array([known.get(level, -1.0) for level in column.levels], dtype=float)[column.values]
 
 
-class LabelRows(BaseRows):
-    """Rows of a source with one target, a number for each class, as rows with indicators of the classes.
+@dataclass(frozen=True, eq=False)
+class Indicators:
+    """Targets that are numbers of classes, as indicators of the classes.
 
     Two classes have one column, the indicator of the second; more have one column each. A row whose label is none of
     the classes is refused unless its weight is zero.
 
     Parameters
     ----------
-    source : RowSource
-        The rows.
     numbers : array of shape (K,)
         The classes' numbers, ascending.
     class_weights : array of shape (K,), optional
         Factors of the rows' weights.
     """
 
-    def __init__(
-        self, source: RowSource, numbers: npt.NDArray[np.float64], class_weights: npt.NDArray[np.float64] | None = None
-    ) -> None:
-        self._source, self._numbers, self._class_weights = source, numbers, class_weights
-        self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
-        self.n_targets = 1 if len(numbers) == 2 else len(numbers)
-        self.has_weights = source.has_weights or class_weights is not None
-        self.has_groups = getattr(source, "has_groups", False)
-        self.feature_names, self.target_names = source.feature_names, None
-        self.whole = getattr(source, "whole", True)
-        self.paths = getattr(source, "paths", ())
-        self.encoder, self.encoded = getattr(source, "encoder", None), True  # the source's columns are features
+    numbers: npt.NDArray[np.float64]
+    class_weights: npt.NDArray[np.float64] | None = None
 
     @property
-    def reads_ahead(self) -> bool:  # type: ignore[override]
-        return getattr(self._source, "reads_ahead", False)
+    def n_targets(self) -> int:
+        """Number of columns."""
+        return 1 if len(self.numbers) == 2 else len(self.numbers)
 
-    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
-        return map(self._converted, self._source.blocks(block_rows, start, stop))
+    @property
+    def weighs(self) -> bool:
+        """Whether rows without weights get some."""
+        return self.class_weights is not None
 
-    def _take(self, indices: npt.NDArray[np.intp]) -> Block:
-        return self._converted(self._source.take(indices))
-
-    def _converted(self, block: Block) -> Block:
+    def __call__(self, block: Block) -> Block:
+        """Return the rows with indicators as targets."""
         labels, weights = block.targets[:, 0], row_weights(block)
-        which = np.minimum(np.searchsorted(self._numbers, labels), len(self._numbers) - 1)
-        known = self._numbers[which] == labels
+        which = np.minimum(np.searchsorted(self.numbers, labels), len(self.numbers) - 1)
+        known = self.numbers[which] == labels
         if not known[weights > 0].all():
             row = int(np.flatnonzero(~known & (weights > 0))[0])
             raise DataError(
-                f"the label of row {block.indices[row]} is none of the {len(self._numbers)} classes of the fit; "
+                f"the label of row {block.indices[row]} is none of the {len(self.numbers)} classes of the fit; "
                 "correct it, or drop the row"
             )
-        if self._class_weights is not None:
-            weights = weights * self._class_weights[which]
-        indicators = np.zeros((block.n_rows, len(self._numbers)))
+        if self.class_weights is not None:
+            weights = weights * self.class_weights[which]
+        indicators = np.zeros((block.n_rows, len(self.numbers)))
         indicators[known, which[known]] = 1.0
         targets = indicators[:, 1:] if self.n_targets == 1 else indicators
-        return replace(block, targets=targets, weights=weights if self.has_weights else None)
+        return replace(block, targets=targets, weights=weights if self.weighs or block.weights is not None else None)

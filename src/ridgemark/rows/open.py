@@ -4,19 +4,21 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from scipy import sparse
 
-from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
+from ridgemark.errors import DataError, DataTypeError, NotRestartableError, ParameterError, SourceFileError
 from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows, stream_rows
 from ridgemark.rows.arrow_column import require_pyarrow
 from ridgemark.rows.arrow_readers import DatasetReader, open_arrow
 from ridgemark.rows.base import BaseRows, RowSource
 from ridgemark.rows.column_rows import select_rows
-from ridgemark.rows.columns import SourceColumns, as_columns
+from ridgemark.rows.columns import SourceColumns, as_array, as_columns
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.dask import current_client, is_dask, read_parquet, select_dask_rows
 from ridgemark.rows.files import require_file
+from ridgemark.rows.header import is_key
 from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
 from ridgemark.rows.tables import FrameColumns, as_objects, is_a, object_columns, table_columns
@@ -37,6 +39,7 @@ def open_rows(
     missing_target: Literal["error", "skip"] = "error",
     labels: Literal["auto", "text"] = "auto",
     group: Any = None,
+    exposure: Any = None,
 ) -> RowSource:
     """Open data of any supported kind as rows that can be read repeatedly, block by block.
 
@@ -65,6 +68,9 @@ def open_rows(
         Whether a row whose target is missing is refused or left out; `n_skipped` of the result counts such rows.
     labels : {"auto", "text"}
         Whether the target of a CSV file is read by its content, or as text, so that the labels "01" and "1" differ.
+    exposure : str, int or array, optional
+        Name, position or values of the exposure of every row, such as the years a contract was held, for a
+        `NystromRegressor` of counts or amounts. It is given as the target is: both by name, or both as values.
     group : str, int or array, optional
         Name, position or values of the labels of groups, such as patients, shops or days: text, numbers or dates. Rows
         of one group leave together where rows are left out. This column is no feature unless `columns` names it.
@@ -95,6 +101,12 @@ def open_rows(
         raise ParameterError(f'missing_target must be "error" or "skip"; got {missing_target!r:.60}')
     if labels not in ("auto", "text"):
         raise ParameterError(f'labels must be "auto" or "text"; got {labels!r:.60}')
+    if exposure is not None:
+        both = with_exposure(source, target, exposure)
+        rows = open_rows(source, both, columns, weight, delimiter, decimal, missing_target, labels, group)
+        assert isinstance(rows, BaseRows)
+        rows.has_exposure = True
+        return rows
     skip = missing_target == "skip"
     if isinstance(source, str | os.PathLike) and Path(source).name.lower().endswith(_CSV):
         return CsvRows(source, target, columns, weight, delimiter, decimal, skip, labels, group)
@@ -121,6 +133,25 @@ def open_rows(
     if is_stream(source):
         return stream_rows(source, target, columns, weight, skip, group)
     return select_rows(_columns(source), _values(target), columns, _values(weight), skip, _values(group))
+
+
+def with_exposure(source: Any, target: Any, exposure: Any) -> Any:
+    """Return the target and the exposure as two targets: as names, or as values beside each other."""
+    if isinstance(source, RowSource):
+        raise ParameterError("a RowSource already has its columns chosen; give exposure when opening it")
+    if is_key(target) and is_key(exposure):
+        return [target, exposure]
+    if target is None or is_key(target) or is_key(exposure) or is_dask(target) or is_dask(exposure):
+        raise ParameterError(
+            "the exposure must be given as the target is: both as names of columns, or both as arrays; got "
+            f"a target of type {type(target).__name__} and an exposure of type {type(exposure).__name__}"
+        )
+    values = [np.asarray(as_array(part, name), dtype=float) for part, name in ((target, "y"), (exposure, "exposure"))]
+    if values[0].ndim != 1 or values[0].shape != values[1].shape:
+        raise DataError(
+            f"target and exposure must have one number for each row, got {values[0].shape} and {values[1].shape}"
+        )
+    return np.column_stack(values)
 
 
 def is_stream(source: Any) -> bool:

@@ -42,6 +42,17 @@ class _Alike:
             solved = _turned(self.root) @ (self.root @ values)
         return _in_rows(solved, self.sizes)
 
+    def removed(self, reached: Floats, values: Floats) -> Floats:
+        """Return `C (I - A'A)^-1 C'v` for the rows C of the groups."""
+        reached = _by_group(reached, self.sizes)
+        pulled = _turned(reached) @ _by_group(values, self.sizes)
+        if self.is_long:
+            pulled = _turned(self.root) @ (self.root @ pulled)
+        else:
+            own = _turned(self.root) @ (self.root @ (self.features @ pulled))
+            pulled = pulled + _turned(self.features) @ own
+        return _in_rows(reached @ pulled, self.sizes)
+
     def variance(self) -> Floats:
         """Return the diagonal of the inverse minus 1."""
         if self.is_long:
@@ -73,6 +84,10 @@ class GroupSystem:
     def variance(self) -> Floats:
         """Return the diagonal of the inverse minus 1."""
         return np.concatenate([part.variance() for part in self.parts])
+
+    def removed(self, reached: Floats, values: Floats) -> Floats:
+        """Return `C (I - A'A)^-1 C'v` for the rows C and the values v of every group; rows of A may be zero."""
+        return np.concatenate([part.removed(reached[part.rows], values[part.rows]) for part in self.parts])
 
     def sums(self, values: Floats) -> Floats:
         """Return `A_g'v_g` for the values of all rows, shape (groups, columns of A, values)."""

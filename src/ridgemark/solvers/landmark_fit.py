@@ -290,6 +290,22 @@ class LandmarkFit:
         """The coefficients of the landmarks' kernel values, shape (p, targets)."""
         return self.factor.combine(self.solution.coefficients)
 
+    def of_target(self, number: int) -> "LandmarkFit":
+        """Return the function of one target."""
+        one = slice(number, number + 1)
+        moments, solution = self.moments, self.solution
+        sums = {name: getattr(moments, name)[one] for name in ("target_sum", "target_square")}
+        return replace(
+            self,
+            moments=replace(moments, cross=moments.cross[:, one], **sums),
+            scaled_ridge=self.scaled_ridge[one],
+            target_origin=self.target_origin[one],
+            solution=RidgeSolution(solution.coefficients[:, one], solution.intercept[one]),
+            training_error=self.training_error[one],
+            spectral=None,
+            known_inverse=None,
+        )
+
     @property
     def intercept(self) -> Floats:
         """The constant in the targets' own units, shape (targets,)."""

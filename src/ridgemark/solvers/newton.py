@@ -17,7 +17,7 @@ from ridgemark.solvers.drawn_rows import DrawnRows
 from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
 
 _MOST_STEPS = 100
-_MOST_HALVINGS = 10
+_MOST_HALVINGS, _MOST_UNBOUNDED = 10, 60  # the second where no largest curvature gives a step that lowers the loss
 _SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
 ROUNDED = 1e-13  # relative change of the objective that is rounding
 _STALLED = 1e-6  # where rounding hides any decrease, a fit has converged if a step promises at most this one
@@ -85,6 +85,15 @@ class Newton:
     held: FeatureRows | None = None
     rough: bool = False
 
+    def with_loss(self, loss: Loss, passes: RowPasses | None = None) -> Newton:
+        """Return the objective of another loss of the same rows, or of passes over them with other targets.
+
+        The features of the sample are shared.
+        """
+        other = replace(self, loss=loss, passes=passes or self.passes)
+        other.__dict__["drawn"] = self.drawn.with_loss(loss, other.passes)
+        return other
+
     @property
     def whole(self) -> bool:
         """Whether one pass sums slopes and second derivative: one target or few unknowns, and features not held."""
@@ -131,17 +140,22 @@ class Newton:
         if self.whole and not self.loss.scalar:
             return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
         if self.loss.scalar and self.held:
-            curvature = self.loss.curvature(self.held.values(_as_vectors(at)))
-            block = self.held.gram(self._weights * curvature)
+            block = self.held.gram(
+                self._weights * self.loss.curvature(self._targets, self.held.values(_as_vectors(at)))
+            )
             return CurvatureSystem(_curvature_moments(block), self.fit_intercept, scaled_ridge)
         assert isinstance(nearby, TargetSystems)
         return self.drawn.systems(_as_vectors(at), scaled_ridge, nearby)
 
     def with_own_system(self, fit: NewtonFit) -> NewtonFit:
-        """Return the fit with the system of its solution, as leaving rows out needs it."""
-        if self.whole:
+        """Return the fit with the system of its solution, by the curvature that leaving rows out needs."""
+        ridge, loss = fit.system.scaled_ridge, self.loss.leaving_out()
+        newton = self if loss is self.loss else replace(self, loss=loss)
+        if not self.whole:
+            return replace(fit, system=newton.system(fit.solution, ridge, fit.system))
+        if newton is self:
             return fit
-        return replace(fit, system=self.system(fit.solution, fit.system.scaled_ridge, fit.system))
+        return replace(fit, system=CurvatureSystem(newton.sums(fit.solution, ridge), self.fit_intercept, ridge))
 
     def _begin_with(self, point: _Point, scaled_ridge: float, earlier: System | None) -> System:
         """Return the first system of a descent: that of the point, an earlier one, or one with the mean curvature.
@@ -153,9 +167,10 @@ class Newton:
             return point.system
         if earlier is not None:
             return earlier.with_ridge(scaled_ridge)
-        totals = self.rows.backend.to_host(self._weights @ self.drawn.curvature(point.predictor))
-        means = totals / self._plain.total_weight
-        return systems_of_moments(self._plain, means, self.fit_intercept, scaled_ridge)
+        curvature = self.drawn.curvature(self._targets, point.predictor)
+        totals = self.rows.backend.to_host(self._weights @ curvature)
+        means = totals / self.plain.total_weight
+        return systems_of_moments(self.plain, means, self.fit_intercept, scaled_ridge)
 
     def joint_share(self, at: RidgeSolution, system: TargetSystems) -> float:
         """Return `v'H^-1 v / v'F F'v`: the leverages of rows where all targets change, over those of single targets.
@@ -174,9 +189,12 @@ class Newton:
         begin = float((v * _centred(system.solve(v))).sum())
         if not begin > 0.0:
             return 1.0
-        rows = self.held or self.drawn.sampled
-        weight = 1.0 if self.held else float(self.passes.row_counts().sum() / counts.sum())
-        x, _ = self._conjugate(rows, rows.values(vectors), v, system, _SHARE_ERROR * begin, weight=weight)
+        rows, of_rows, weight = self.held, self._targets, 1.0
+        if rows is None:
+            rows, of_rows = self.drawn.sampled, backend.from_host(targets)
+            weight = float(self.passes.row_counts().sum() / counts.sum())
+        parts = self.loss.curvature_parts(of_rows, rows.values(vectors))
+        x, _ = self._conjugate(rows, parts, v, system, _SHARE_ERROR * begin, weight=weight)
         return float((v * x).sum()) / begin
 
     def solve(
@@ -184,12 +202,12 @@ class Newton:
     ) -> NewtonFit:
         """Minimise from `start` until a step would lower the objective by less than the share `tol`, or by rounding.
 
-        A step that changes no coefficient by more than 1e-6 of the largest, and no constant, is the last one too. A
-        step is halved until the objective falls by a ten thousandth of what its slope promises; where that fails, the
-        largest possible curvature gives a step that lowers it. Where the second derivative is summed whole, a step is
-        `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each product, with
-        the system of an earlier point as preconditioner: the one given, one of the mean curvature at the start, or that
-        of a point on the way.
+        Of logarithms, a step that changes no coefficient by more than 1e-6 of the largest, and no constant, is the last
+        one too. A step is halved until the objective falls by a ten thousandth of what its slope promises; where that
+        fails, the largest possible curvature gives a step that lowers it. Where the second derivative is summed whole,
+        a step is `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each
+        product, with the system of an earlier point as preconditioner: the one given, one of the mean curvature at the
+        start, or that of a point on the way.
         """
         point = self._point(_centred(_as_vectors(start)), scaled_ridge)
         system = self._begin_with(point, scaled_ridge, system)
@@ -202,10 +220,10 @@ class Newton:
             step, first, products = self._step(point, system, first, _FINE * tol * abs(point.objective))
             spent += products
             slope, before = -float((step * point.gradient).sum()), slope
-            if slope <= tol * abs(point.objective) or _is_small(step, point.at + step):
+            if slope <= tol * abs(point.objective) or (self._has_unit and _is_small(step, point.at + step)):
                 return NewtonFit(_as_solution(point.at + step), system, point.loss, steps, True)
             lower = self._lower(point, step, slope, scaled_ridge)
-            if lower is None:
+            if lower is None and self.loss.steepest < np.inf:
                 step = -self._steepest(scaled_ridge).solve(point.gradient)
                 lower = self._lower(point, step, -float((step * point.gradient).sum()), scaled_ridge)
             if lower is None:  # rounding hides any decrease
@@ -216,24 +234,34 @@ class Newton:
         return NewtonFit(_as_solution(point.at), system, point.loss, _MOST_STEPS, False)
 
     @cached_property
-    def _plain(self) -> Moments:
+    def plain(self) -> Moments:
         """The sums of the squared loss."""
         return self.moments or loss_sums(self.passes, self.factor)
+
+    def plain_without_targets(self, n_targets: int) -> Moments:
+        """Return the sums of the squared loss for targets of zeros."""
+        none = np.zeros(n_targets)
+        cross = np.zeros((self.factor.rank, n_targets))
+        return replace(self.plain, cross=cross, target_sum=none, target_square=none)
+
+    def at_rows(self, solution: RidgeSolution) -> tuple[float, float]:
+        """Return the sum of the losses, and the largest second derivative at the rows."""
+        predictor = self.rows.values(_as_vectors(solution))
+        curvature = self.rows.backend.to_host(self.loss.curvature(self._targets, predictor))
+        return self._losses(predictor), float(curvature[self.passes.row_counts() > 0].max())
 
     def _joint(self, at: RidgeSolution) -> CurvatureSums:
         return streamed_features(self.passes, self.factor).curvature(self.loss, at)
 
     def _steepest(self, scaled_ridge: float) -> CurvatureSystem:
         """Return the system of the largest possible curvature: its steps always lower the objective."""
-        sums, most = self._plain, self.loss.steepest
-        scaled = {name: most * getattr(sums, name) for name in ("gram", "feature_sum", "total_weight")}
-        return CurvatureSystem(replace(sums, **scaled), self.fit_intercept, scaled_ridge)
+        return CurvatureSystem(self.plain.times(self.loss.steepest), self.fit_intercept, scaled_ridge)
 
     def _lower(self, point: _Point, step: Floats, slope: float, scaled_ridge: float) -> _Point | None:
         """Return the first point on the halved steps whose objective is sufficiently lower; None where none is."""
         before = point.predictor
         change = None if before is None else self.rows.values(step)
-        for halving in range(_MOST_HALVINGS):
+        for halving in range(_MOST_HALVINGS if self.loss.steepest < np.inf else _MOST_UNBOUNDED):
             share = 0.5**halving
             at, allowed = point.at + share * step, _SUFFICIENT * share * slope - ROUNDED * abs(point.objective)
             predictor = None if before is None or change is None else before + share * change
@@ -249,6 +277,11 @@ class Newton:
 
     def _objective(self, at: Floats, predictor: Array, scaled_ridge: float) -> float:
         return self._losses(predictor) + scaled_ridge / 2 * float((at[:-1] ** 2).sum())
+
+    @property
+    def _has_unit(self) -> bool:
+        """Whether predictors are logarithms, of which a small change changes no prediction."""
+        return self.loss.nats or self.loss.positive
 
     @cached_property
     def _targets(self) -> Array:
@@ -300,7 +333,8 @@ class Newton:
             tol = max(_TIGHT, min(_LOOSE, begin / first if first > 0 else _LOOSE))
         rows, goal = self.held or self.rows, max(tol * begin, least)
         most = self._most_spent if self.rough else _MOST_PRODUCTS
-        step, products = self._conjugate(rows, point.predictor, residual, system, goal, most)
+        parts = self.loss.curvature_parts(self._targets, point.predictor)
+        step, products = self._conjugate(rows, parts, residual, system, goal, most)
         step = _centred(step)
         if not float((step * point.gradient).sum()) < 0.0:  # no descent, by rounding: the system alone gives one
             step = _centred(system.solve(-point.gradient))
@@ -309,17 +343,20 @@ class Newton:
     def _conjugate(
         self,
         rows: FeatureRows,
-        predictor: Array,
+        parts: Array,
         right: Floats,
         system: System,
         goal: float,
         most: float = _MOST_PRODUCTS,
         weight: float = 1.0,
     ) -> tuple[Floats, int]:
-        """Return X with `H X = V` up to a residual R with `R'F F'R <= goal`, and the number of products."""
+        """Return X with `H X = V` up to a residual R with `R'F F'R <= goal`, and the number of products.
+
+        `parts` are the loss's `curvature_parts` at the rows.
+        """
         residual, x = right.copy(), np.zeros_like(right)
         direction, products = _centred(system.solve(residual)), 0
-        size, parts = float((residual * direction).sum()), self.loss.curvature_parts(predictor)
+        size = float((residual * direction).sum())
         while (size > goal or not products) and products < most:
             image = self._curved(rows, parts, direction, system.scaled_ridge, weight)
             along = float((direction * image).sum())
@@ -345,7 +382,7 @@ class Newton:
 def _is_small(step: Floats, at: Floats) -> bool:
     """Return whether a step changes the coefficients by 1e-6 of the largest at most, and the constants by 1e-6.
 
-    Constants are log-odds; the size of coefficients depends on that of kernel values.
+    Constants are logarithms; the size of coefficients depends on that of kernel values.
     """
     moved, size = np.abs(step), np.abs(at)
     coefficients = moved[:-1].max(initial=0.0) <= _SMALL * size[:-1].max(initial=0.0)

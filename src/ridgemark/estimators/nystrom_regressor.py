@@ -1,0 +1,459 @@
+"""Kernel regression from landmarks by other losses than squared errors, as a scikit-learn regressor."""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import column_or_1d
+
+from ridgemark.certificates import Certificate, audit_loss
+from ridgemark.diagnostics import LossDiagnosis, diagnose_loss
+from ridgemark.effects import EffectsSummary, average_effects, predicted_effects
+from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
+from ridgemark.estimators.base import FittedName, in_form, in_range
+from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
+from ridgemark.estimators.computing import computing
+from ridgemark.estimators.hints import stores_parameters
+from ridgemark.estimators.landmark_model import LandmarkModel
+from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.fitted import LeftOutTargets, Targets
+from ridgemark.fitting.fit import fit
+from ridgemark.fitting.squares import LeftOutPredictors
+from ridgemark.intervals.of_loss import loss_intervals
+from ridgemark.losses import Loss, Quantile, make_loss
+from ridgemark.rows import RowSource, is_dask, open_rows
+from ridgemark.rows.dask import mapped_rows
+from ridgemark.rows.groups import evenly
+from ridgemark.rows.rates import Rates
+from ridgemark.sampling import make_generator, separate_generator
+
+_RESCALE = "rescale the columns or the targets, or choose a larger ridge"
+_MOST_KEPT = 4096  # rows from which intervals are made
+
+
+class NystromRegressor(RegressorMixin, LandmarkModel):
+    """Kernel regression from landmarks by a loss: robust, for counts, for positive amounts, or for quantiles.
+
+    Minimises `sum_i w_i l(y_i, f(x_i)) + scaled_ridge/2 |f|^2` over functions of the landmarks, with
+    `scaled_ridge = ridge * sum_i w_i`. Kernel, bandwidth and landmarks are chosen as `NystromRidge` chooses them for
+    the response of the loss: `log(y + 1/2)` for counts, `log y` for amounts, and otherwise y, with targets far from a
+    first fit drawn nearer.
+
+    Parameters
+    ----------
+    loss : {"huber", "poisson", "gamma", "quantile"} or Loss, default="huber"
+        "huber" for targets with outliers, "poisson" for counts and "gamma" for positive amounts (both with a
+        logarithmic link), "quantile" for the median or other quantiles; or an object of `ridgemark.losses`.
+    quantiles : list of float, optional
+        Levels of loss="quantile", ascending; without them one median is fitted, and predictions have the shape (n,).
+    kernel, bandwidth, n_landmarks, selection : see NystromRidge
+        Tuning uses the squared error on the response of the loss.
+    ridge : "loo", float or array of floats, default="loo"
+        Regularisation lambda: a larger one gives a smoother fit. One number, a list to choose from, or "loo" to search
+        ten decades, by the loss of rows left out in one Newton step. Its unit is that of the loss over that of `f^2`.
+    risk_tolerance, failure_probability : see NystromRidge
+        Epsilon and rho.
+    certify_with : {None, "audit"}, default=None
+        "audit" turns `risk_tolerance` into a guarantee: the fit loses at most this share of what the exact one gains.
+        With `n_landmarks="auto"` landmarks are doubled until it is met, as `tolerance_` says.
+    fit_intercept : bool, default=True
+        Whether to fit unpenalised constants.
+    categorical_features, device, memory_budget, random_state, progress : see NystromRidge
+        Columns of categories, where to compute, bytes for the blocks of a pass, seed of all draws, and whether to show
+        progress.
+
+    Attributes
+    ----------
+    loss_ : Loss
+        The loss with what the targets decided: `delta` of "huber", `width` and `levels` of "quantile".
+    dual_coef_ : array of shape (p,) or (p, n_quantiles)
+        Coefficients of the landmarks' kernel values.
+    intercept_ : float or array of shape (n_quantiles,)
+        The constants.
+    ridge_, scaled_ridge_ : float
+        The ridge, and its product with the sum of weights.
+    ridge_path_ : LossPath
+        The losses of rows left out at the ridges tried; absent if `ridge` is one number.
+    effective_dimension_ : Bracket
+        d_eff of the kernel weighted by the curvature of the loss at the solution.
+    certificate_ : Certificate
+        What `certify_with` measured, or None.
+    calibration_ : LeftOutTargets
+        Rows predicted without them, from which intervals are made, and their losses.
+    kernel_, bandwidth_, metric_, tuning_, landmarks_, landmark_indices_, landmark_count_, n_landmarks_, ...
+        As for `NystromRidge`, also `feature_importances_`, `encoded_names_`, `tolerance_` and what counts the work.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ridgemark import NystromRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(300, 1))
+    >>> counts = rng.poisson(np.exp(np.sin(2 * X[:, 0]) + 1))
+    >>> model = NystromRegressor("poisson", bandwidth="median", n_landmarks=40, random_state=0).fit(X, counts)
+    >>> bool(model.score(X, counts) > 0.4), bool((model.predict(X) > 0).all())
+    (True, True)
+    """
+
+    _smaller_coefficients = _RESCALE
+    _takes_exposure = True
+    loss_ = FittedName(lambda model: model.loss)
+    calibration_ = FittedName(lambda model: model.judged, optional=True)
+
+    @stores_parameters
+    def __init__(
+        self,
+        loss="huber",
+        *,
+        quantiles=None,
+        kernel="auto",
+        bandwidth="auto",
+        ridge="loo",
+        n_landmarks="auto",
+        selection="auto",
+        risk_tolerance=0.1,
+        failure_probability=0.05,
+        certify_with=None,
+        fit_intercept=True,
+        categorical_features="from_dtype",
+        device="cpu",
+        memory_budget=None,
+        random_state=None,
+        progress=False,
+    ):
+        """Take the parameters; they are checked by `fit`."""
+
+    @computing
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        *,
+        exposure: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit the model to rows and their targets.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, n_features), Arrow stream, or RowSource
+            The rows, also Dask collections. A RowSource has its own weights, targets and exposure.
+        y : array of shape (n,), or str
+            The targets: not negative for "poisson", positive for "gamma".
+        sample_weight : array of shape (n,), optional
+            Relative weights: a weight of 2 counts the row twice, a weight of zero leaves it out.
+        checkpoint : path, optional
+            File that keeps what the fit has computed; see `NystromRidge.fit`.
+        exposure : array of shape (n,), optional
+            Of counts and amounts: how long or how much each row was exposed. The mean is the exposure times
+            `exp(f(x))`. Counts are fitted as rates y/exposure with the exposure as weight.
+        groups : array of shape (n,), optional
+            The label of each row's group, whose rows leave together; see `NystromRidge.fit`.
+
+        Returns
+        -------
+        self
+        """
+        X, y, sample_weight, groups = _exposed(X, y, sample_weight, exposure, groups)
+        return super().fit(X, y, sample_weight, checkpoint, groups=groups)
+
+    @lazy_on_dask
+    def predict(self, X: Any, exposure: Any = None) -> NDArray[Any]:
+        """Return predictions, shape (n,), or (n, n_quantiles) where `quantiles` was a list: columns never cross.
+
+        Means for counts and amounts, times the exposure where it is given or the rows of a source have one.
+        """
+        values = self._model_loss().predicted(self._linear(X))
+        if (factor := self._exposure_of(X, exposure)) is not None:
+            values = values * factor[:, None]
+        return in_form(self._model, in_range(values, "the prediction", _RESCALE))
+
+    @lazy_on_dask
+    def predict_interval(self, X: Any, coverage: float = 0.9, exposure: Any = None) -> NDArray[Any]:
+        """Return conformal intervals for new observations, shape (n, 2): lower and upper ends.
+
+        Quantiles: the two fitted levels nearest the coverage, moved by the distance that covers the calibration rows.
+        Other losses: the prediction plus quantiles of residuals, in units of the spread that the loss implies.
+        Residuals are those of rows left out in one Newton step, so `calibration_.guaranteed` is false until `calibrate`
+        is given rows that had no part in the fit.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows.
+        coverage : float, default=0.9
+            Target share of new observations inside.
+        exposure : array of shape (n,), optional
+            Of amounts; for counts with exposures there is no interval.
+        """
+        self._require_fit()
+        loss, known = self._model_loss(), self._model.judged
+        if known is None:
+            raise DataError("there are no rows to make intervals from; call calibrate(X, y)")
+        factor = self._exposure_of(X, exposure)
+        if factor is not None and loss.name != "gamma":
+            raise DataError(
+                "intervals of counts with exposures are not made; leave the exposure out for those of rates"
+            )
+        predictor = self._linear(X)
+        about = known.targets, known.weights, known.predictors
+        ends = loss_intervals(loss, predictor, *about, coverage, known.n_groups)
+        return in_range(ends if factor is None else ends * factor[:, None], "the interval", _RESCALE)
+
+    @computing
+    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None) -> Self:
+        """Take the residuals of intervals from these rows, which must have had no part in the fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight, exposure
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._require_fit()
+        with self._changing():
+            source, _ = self._open(*_exposed(X, y, sample_weight, exposure)[:3], reset=False)
+            passes = self._passes(source)
+            new = not self._may_be_of_fit(passes)
+            everything = np.arange(source.n_rows)
+            judged = _judged_rows(self._model_loss(), self._values(source), passes, everything, new, self.random_state)
+            self._model = replace(self._model, judged=judged)
+        return self
+
+    @computing
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None) -> float:
+        """Return the share of the loss of the best constant that the predictions save: D^2; the mean over quantiles.
+
+        For counts and amounts this is the deviance explained, as scikit-learn's `d2_tweedie_score` has it, for
+        quantiles its `d2_pinball_score`.
+        """
+        self._require_fit()
+        source, _ = self._open(*_exposed(X, y, sample_weight, exposure)[:3], reset=False)
+        passes, loss = self._passes(source), self._model_loss()
+        targets, weights = passes.targets(), passes.row_counts()
+        lost, null = losses_of(loss, targets, weights, self._values(source))
+        return float(np.mean(np.where(null > 0, 1.0 - lost / np.where(null > 0, null, 1.0), 0.0)))
+
+    @computing
+    def certify(
+        self, X: Any, y: Any = None, kind: str = "audit", sample_weight: Any = None, *, exposure: Any = None
+    ) -> Certificate:
+        """Bound how much of the achievable gain the fit loses to exact kernel regression by its loss, on its rows.
+
+        Always true up to about 90,000 rows, by one product with the kernel matrix for each function; for more rows with
+        probability `1 - failure_probability`, from a sample of rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, exposure
+            The rows of the fit, as for `fit`; other rows are refused.
+        kind : {"audit"}, default="audit"
+            The kind of certificate.
+
+        Returns
+        -------
+        Certificate
+            Its `bound` is the share of the gain over the best constant that is lost at most; `inputs` has the duality
+            gap and bounds on distances.
+        """
+        sums = self._sums("certify")
+        if kind != "audit":
+            raise ParameterError(f'the kind of a certificate by a loss must be "audit", got {kind!r}')
+        passes = self._passes_of_fit(*_exposed(X, y, sample_weight, exposure))
+        rng = separate_generator(self.random_state)
+        return audit_loss(passes, sums, self._model.loss, rng=rng, failure_probability=self.failure_probability)
+
+    @computing
+    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None) -> LossDiagnosis:
+        """Say which rows drive the fit: those far from others, and those whose target is unexpected.
+
+        Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` them for a machine. At most 8,192
+        distinct rows are examined, each left out in one Newton step.
+
+        Parameters
+        ----------
+        X, y, sample_weight, exposure
+            The rows of the fit, as for `fit`.
+
+        Returns
+        -------
+        LossDiagnosis
+        """
+        sums = self._sums("diagnose")
+        passes = self._passes_of_fit(*_exposed(X, y, sample_weight, exposure))
+        return diagnose_loss(passes, sums, self._model.loss, self._model.function.numbers)
+
+    @lazy_on_dask
+    def effects(self, X: Any) -> NDArray[Any]:
+        """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_quantiles).
+
+        The effect is the derivative of the prediction with respect to the column; for a column of two values the
+        difference between the predictions at these; for a category the difference from its first level. Of counts and
+        amounts it is that of the mean for an exposure of 1.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows.
+        """
+        passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
+        function = self._model_loss(), self._model.function.intercept
+        values = in_range(
+            predicted_effects(passes, cross_kernel, dual_coef, columns, *function), "the effect", _RESCALE
+        )
+        self._warn_of_unseen(passes.source)
+        return in_form(self._model, values)
+
+    @computing
+    def effects_summary(self, X: Any) -> EffectsSummary:
+        """Return the average effect of each column on the prediction over rows, with quartiles; prints as a table.
+
+        Averages are plain ones, without correction for the ridge and without standard errors; see `effects`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows. The weights of a RowSource count.
+
+        Returns
+        -------
+        EffectsSummary
+        """
+        passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
+        loss = self._model_loss()
+        levels = loss.levels if isinstance(loss, Quantile) else ()
+        names = tuple(f"the {level:g} quantile" for level in levels) if len(levels) > 1 else ()
+        function = loss, self._model.function.intercept
+        summary = average_effects(passes, cross_kernel, dual_coef, columns, names, function)
+        self._warn_of_unseen(passes.source)
+        return summary
+
+    def _recipe(self):
+        recipe = super()._recipe()
+        make_loss(self.loss, self.quantiles)
+        if recipe.criterion == "gcv":
+            raise ParameterError('ridge="gcv" is for squared errors; for other losses choose "loo", a number or a list')
+        if recipe.certify_with not in (None, "audit"):
+            raise ParameterError(f'certify_with must be None or "audit" for this loss, got {self.certify_with!r}')
+        return recipe
+
+    def _model_of(self, recipe, passes, form, random_state):
+        """Return the model of the rows of these passes."""
+        passes.require_memory()
+        loss = make_loss(self.loss, self.quantiles).bound(passes.targets(), passes.row_counts())
+        fitted = fit(passes, recipe, make_generator(random_state), loss)
+        solved, left_out = fitted.solved, fitted.solved.left_out
+        assert isinstance(left_out, LeftOutPredictors)
+        model = self._without_residuals(fitted, form)
+        rows = left_out.predictors[left_out.group]
+        judged = _judged_rows(solved.loss, rows, passes, left_out.rows, False, random_state)
+        warn_of_scales(model.function.kernel, passes)
+        if judged.null_loss.max() > 0:
+            warn_of_edge(solved.path)
+        if not solved.converged:
+            msg = f"Newton's method ended before it converged; {_RESCALE}"
+            warn_user(msg, ConvergenceWarning)
+        return replace(model, loss=solved.loss, judged=judged, cost=fitted.rows.cost)
+
+    def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
+        """Return training rows with one target, a rate where there are exposures, and their form."""
+        if getattr(y, "ndim", 1) == 2 and not is_dask(y):
+            if y.shape[1] != 1:
+                raise self._several(y.shape[1])
+            y = column_or_1d(y, warn=True)
+        source, form = super()._open(X, y, sample_weight, reset, keep_constant, groups)
+        loss = make_loss(self.loss, self.quantiles) if reset else self._model_loss()
+        if getattr(source, "has_exposure", False):
+            source = mapped_rows(source, Rates(loss))
+        if source.n_targets != 1:
+            raise self._several(source.n_targets)
+        several = self.quantiles is not None if reset else not self._model.schema.targets.flat
+        targets = Targets(len(loss.parts()), not several, form.targets.single)
+        return source, replace(form, targets=targets)
+
+    def _several(self, count):
+        """Return the error for several targets."""
+        return DataError(f"{type(self).__name__} fits one target, got {count}; fit one model for each")
+
+    def _check_targets(self, targets, reset):
+        return targets
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        with suppress(ParameterError):  # fit says what is wrong with the loss
+            tags.target_tags.positive_only = make_loss(self.loss).positive
+        return tags
+
+    def _model_loss(self):
+        """Return the loss of the fit."""
+        self._require_fit()
+        return self._model.loss
+
+    def _linear(self, X):
+        """Return the functions at new rows, on the scale of the loss, shape (n, t)."""
+        self._require_fit()
+        source = self._rows(X)
+        values = in_range(self._values(source), "the fitted function", _RESCALE)
+        self._warn_of_unseen(source)
+        return values
+
+    def _exposure_of(self, X, exposure):
+        """Return the exposure of every row, given or of a source; None where there is none."""
+        if exposure is None and getattr(X, "has_exposure", False):
+            exposure = self._passes(X).targets()[:, -1]
+        if exposure is None:
+            return None
+        values = np.asarray(exposure, dtype=float)
+        self._model_loss().with_exposure(np.ones((1, 1)), np.ones(1), np.ones(1))  # refused where there is no rate
+        if values.ndim != 1 or not ((values > 0) & np.isfinite(values)).all():
+            raise DataError("exposure must be an array of one positive number for each row")
+        return values
+
+
+def losses_of(loss: Loss, targets: Any, weights: Any, predictor: Any) -> tuple[Any, Any]:
+    """Return the mean loss of every function, and that of the best constant for these rows."""
+    lost, null, total = [], [], weights.sum()
+    ordered = np.sort(predictor, axis=1) if isinstance(loss, Quantile) else predictor
+    for k, part in enumerate(loss.parts()):
+        lost.append(weights @ part.judged(targets, ordered[:, k : k + 1]) / total)
+        constant = np.full_like(targets, part.constant(targets, weights))
+        null.append(weights @ part.judged(targets, constant) / total)
+    return np.array(lost), np.array(null)
+
+
+def _judged_rows(loss, predictor, passes, rows, outside, random_state):
+    """Return some of the rows with their predictors, and what is known of all of them."""
+    targets, weights = passes.targets()[rows], passes.row_counts()[rows]
+    lost, null = losses_of(loss, targets, weights, predictor)
+    below = weights @ (targets < loss.predicted(predictor)) / weights.sum()
+    drawn = make_generator(random_state).permutation(np.flatnonzero(weights > 0))
+    groups = passes.left_out().kind[rows] if passes.leaves_groups else None
+    kept = np.sort((drawn if groups is None else evenly(drawn, groups))[:_MOST_KEPT])
+    weights, n_groups = weights[kept], None
+    if groups is not None:
+        _, which, sizes = np.unique(groups[kept], return_inverse=True, return_counts=True)
+        weights, n_groups = weights / sizes[which], len(sizes)
+    equal = bool(np.ptp(weights) <= 1e-9 * weights.max())
+    if not outside:
+        reason = "rows had part in the fit, and leaving them out is not exact for this loss"
+    else:
+        reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
+    about = targets[kept, 0], weights, predictor[kept], lost, null, below
+    return LeftOutTargets(*about, outside and equal, reason, n_groups)
+
+
+def _exposed(X: Any, y: Any, sample_weight: Any, exposure: Any, groups: Any = None) -> tuple[Any, Any, Any, Any]:
+    """Return the rows as a source that knows its exposure, where one is given."""
+    if exposure is None:
+        return X, y, sample_weight, groups
+    if isinstance(X, RowSource):
+        raise ParameterError("a RowSource brings its own exposure; give it to open_rows(..., exposure=...)")
+    return open_rows(X, target=y, weight=sample_weight, exposure=exposure, group=groups), None, None, None
