@@ -1,8 +1,8 @@
 """Errors and intervals of new groups: `python benchmarks/groups.py [--splits 20] [--rows 1200] [SET ...]`.
 
 Of four sets with groups, the error that a fit shows (rows left out, or groups left out) beside that on a fifth of the
-groups, held out; the coverage of 90% intervals on these; and the processor time of the fits. Real sets are read from the
-folder RIDGEMARK_DATA.
+groups, held out; the coverage of 90% intervals on these; and the processor time of the fits. Real sets are read from
+the folder RIDGEMARK_DATA.
 """
 
 import argparse

@@ -160,18 +160,18 @@ def forward(
         raise DataError(f"time must have one entry for each of the {len(targets)} rows, got {len(times)}")
     if not refit and groups is not None:
         raise ParameterError("refit=False adds rows by partial_fit, which takes no groups; leave out refit=False")
-    given = {"sample_weight": sample_weight, "groups": groups}
-    fitted, known, windows = clone(model), np.zeros(len(times), dtype=bool), []
+    metadata = {"sample_weight": sample_weight, "groups": groups}
+    fitted, added, windows = clone(model), np.zeros(len(times), dtype=bool), []
     for past, rows in _stretches(times, positive_count(n_splits, "n_splits"), gap):
         if refit:
-            fitted = clone(model).fit(_safe_indexing(X, past), targets[past], **_of(given, past))
+            fitted = clone(model).fit(_safe_indexing(X, past), targets[past], **_of(metadata, past))
         else:
-            new = past[~known[past]]
+            new = past[~added[past]]
             if len(new):
-                fitted.partial_fit(_safe_indexing(X, new), targets[new], **_of(given, new))
-            known[past] = True
+                fitted.partial_fit(_safe_indexing(X, new), targets[new], **_of(metadata, new))
+            added[past] = True
             if hasattr(fitted, "predict_interval"):
-                fitted.calibrate(_safe_indexing(X, past), targets[past], **_of(given, past))
+                fitted.calibrate(_safe_indexing(X, past), targets[past], **_of(metadata, past))
         windows.append(_judged(fitted, _safe_indexing(X, rows), targets[rows], times, past, rows, coverage))
     return Forward(tuple(windows), coverage)
 
@@ -197,9 +197,9 @@ def _judged(
     return Window(of_rows.min(), of_rows.max(), rows, len(past), rms, residuals, inside, predicted)
 
 
-def _of(given: dict[str, Any], rows: Indices) -> dict[str, Any]:
+def _of(metadata: dict[str, Any], rows: Indices) -> dict[str, Any]:
     """Return what was given with the rows, at some of them."""
-    return {name: _safe_indexing(values, rows) for name, values in given.items() if values is not None}
+    return {name: _safe_indexing(values, rows) for name, values in metadata.items() if values is not None}
 
 
 def _times(time: Any) -> NDArray[Any]:

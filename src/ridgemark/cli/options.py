@@ -161,7 +161,7 @@ group_option = option(
     "--group",
     key,
     "Column with the label of each row's group, such as a patient or a shop: rows of a group are left out together, so "
-    "errors and intervals are those of new groups. It is no feature unless --columns names it.",
+    "errors and intervals are those of new groups. It is a feature only if --columns names it.",
     "COLUMN",
 )
 form_options = together(

@@ -77,15 +77,17 @@ def with_calibration(
     """
     drawn = draw_rows(model, passes, everything, random_state, left_out.pulls, sets)
     assert model.expanded is not None
-    found = calibration_of(drawn, passes, model.expanded, left_out, drawn.indices)
+    calibration = calibration_of(drawn, passes, model.expanded, left_out, drawn.indices)
     if sets is not None:
         hashes, of_rows = np.unique(sets[drawn.indices], return_inverse=True)
         shares = np.array([np.count_nonzero((sets == k) & (passes.row_counts() > 0)) for k in hashes])
         factors = np.ones(len(hashes)) if passes.leaves_groups else shares / np.bincount(of_rows)
-        found = replace(found, sets=CalibrationSets(hashes, of_rows), weights=found.weights * factors[of_rows])
+        calibration = replace(
+            calibration, sets=CalibrationSets(hashes, of_rows), weights=calibration.weights * factors[of_rows]
+        )
     if ratios is not None:
-        found = replace(found, ratios=ratios[drawn.indices])
-    return replace(model, calibration=found, drawn=None)
+        calibration = replace(calibration, ratios=ratios[drawn.indices])
+    return replace(model, calibration=calibration, drawn=None)
 
 
 def with_landmarks(model: FittedModel, passes: RowPasses) -> Flags:

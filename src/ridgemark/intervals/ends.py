@@ -56,9 +56,9 @@ def interval_ends(
         rows = np.flatnonzero(chosen)
         if len(rows):
             own = None if ratios is None else ratios[rows]
-            found = _ends(passes.passes_over_rows(rows), fit, part, coverages, adaptive, own)
-            ends = np.empty((len(labels), *found.shape[1:])) if ends is None else ends
-            ends[rows] = found
+            of_part = _ends(passes.passes_over_rows(rows), fit, part, coverages, adaptive, own)
+            ends = np.empty((len(labels), *of_part.shape[1:])) if ends is None else ends
+            ends[rows] = of_part
     assert ends is not None
     return ends
 

@@ -27,16 +27,16 @@ def jackknife_intervals(
     `own` has those of the rows, and the levels are coverages.
     """
     weights, along = (calibration.weights, ()) if own is None else (weighted_by_ratio(calibration), (own,))
-    given: dict[str, Any] = {"residuals": calibration.residuals, "weights": weights, "levels": levels}
+    common: dict[str, Any] = {"residuals": calibration.residuals, "weights": weights, "levels": levels}
     if calibration.groups is not None:
         groups, form = calibration.groups, ridge_form(fit)
         moves = np.einsum("br,gbt->tgr", fit.inverse.root, groups.pulls)
         constants = form["share_of_constant"] * groups.constants
         more: dict[str, Any] = {"moves": moves, "constants": constants, "of_rows": groups.of_rows}
-        return passes.map(JackknifeOfGroups(**form, **given, **more), along)
+        return passes.map(JackknifeOfGroups(**form, **common, **more), along)
     features = fit.factor.features(calibration.rows).astype(np.float64) - fit.centred.feature_mean
     of_calibration = fit.inverse.root.T @ features.T
-    task = Jackknife(**ridge_form(fit), **given, of_calibration=of_calibration, shifts=calibration.shifts)
+    task = Jackknife(**ridge_form(fit), **common, of_calibration=of_calibration, shifts=calibration.shifts)
     return passes.map(task, along)
 
 

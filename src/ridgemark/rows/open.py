@@ -73,7 +73,7 @@ def open_rows(
         `NystromRegressor` of counts or amounts. It is given as the target is: both by name, or both as values.
     group : str, int or array, optional
         Name, position or values of the labels of groups, such as patients, shops or days: text, numbers or dates. Rows
-        of one group leave together where rows are left out. This column is no feature unless `columns` names it.
+        of one group leave together where rows are left out. The column is a feature only if `columns` names it.
 
     Returns
     -------

@@ -97,12 +97,12 @@ class GroupSystem:
 
     def products(self, values: Floats, of_groups: Floats) -> Floats:
         """Return `sum_k v_ik s_gk` for every row i, g its group; s has the shape of `sums`."""
-        found, first = [], 0
+        products, first = [], 0
         for part in self.parts:
             own = _turned(of_groups[first : first + len(part.sizes)])
-            found.append(_in_rows(_by_group(values[part.rows], part.sizes) @ own, part.sizes))
+            products.append(_in_rows(_by_group(values[part.rows], part.sizes) @ own, part.sizes))
             first += len(part.sizes)
-        return np.concatenate(found)
+        return np.concatenate(products)
 
 
 def _factored(rows: slice, sizes: Indices, shrunk: Floats) -> _Alike:

@@ -175,12 +175,12 @@ class Tuner(Parameterised):
         """Return the levels to choose among, simplest first; and the reason where there is one only, or another."""
         asked = tuple(level for level in LEVELS if level in self.levels)
         if not len(rows.judging.weights):
-            few = (
+            lacking = (
                 f"{FEWEST_ROWS} distinct rows"
                 if rows.tuning.groups is None
                 else f"{FEWEST_GROUPS} groups that could judge"
             )
-            return ("shared",), f"there are fewer than {few}"
+            return ("shared",), f"there are fewer than {lacking}"
         if rows.is_wide:
             return ("shared",), f"rows of {len(rows.units):,} features are tuned by one bandwidth"
         if asked == ("shared",):
