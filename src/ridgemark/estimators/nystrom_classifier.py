@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from ridgemark.certificates import Certificate, audit_classes
-from ridgemark.diagnostics import ClassDiagnosis, diagnose_classes
 from ridgemark.effects import EffectsSummary, average_effects, effect_values
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, in_range
@@ -21,6 +20,7 @@ from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
 from ridgemark.fitting.squares import LeftOutPredictors
+from ridgemark.loss_diagnostics import ClassDiagnosis, diagnose_classes
 from ridgemark.losses import class_loss
 from ridgemark.rows import RowSource
 from ridgemark.rows.dask import mapped_rows

@@ -10,28 +10,27 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
 from ridgemark.certificates import Certificate, audit_loss
-from ridgemark.diagnostics import LossDiagnosis, diagnose_loss
 from ridgemark.effects import EffectsSummary, average_effects, predicted_effects
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, in_form, in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
+from ridgemark.estimators.judged import exposed, judged_rows, losses_of
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
-from ridgemark.fitted import LeftOutTargets, Targets
+from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
 from ridgemark.fitting.squares import LeftOutPredictors
 from ridgemark.intervals.of_loss import loss_intervals
-from ridgemark.losses import Loss, Quantile, make_loss
-from ridgemark.rows import RowSource, is_dask, open_rows
+from ridgemark.loss_diagnostics import LossDiagnosis, diagnose_loss
+from ridgemark.losses import Quantile, make_loss
+from ridgemark.rows import is_dask
 from ridgemark.rows.dask import mapped_rows
-from ridgemark.rows.groups import evenly
 from ridgemark.rows.rates import Rates
 from ridgemark.sampling import make_generator, separate_generator
 
 _RESCALE = "rescale the columns or the targets, or choose a larger ridge"
-_MOST_KEPT = 4096  # rows from which intervals are made
 
 
 class NystromRegressor(RegressorMixin, LandmarkModel):
@@ -159,7 +158,8 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         -------
         self
         """
-        X, y, sample_weight, groups = _exposed(X, y, sample_weight, exposure, groups)
+        if exposure is not None:
+            X, y, sample_weight, groups = *exposed(X, y, sample_weight, exposure, groups), None
         return super().fit(X, y, sample_weight, checkpoint, groups=groups)
 
     @lazy_on_dask
@@ -220,11 +220,11 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         """
         self._require_fit()
         with self._changing():
-            source, _ = self._open(*_exposed(X, y, sample_weight, exposure)[:3], reset=False)
+            source, _ = self._open(*exposed(X, y, sample_weight, exposure), reset=False)
             passes = self._passes(source)
             new = not self._may_be_of_fit(passes)
             everything = np.arange(source.n_rows)
-            judged = _judged_rows(self._model_loss(), self._values(source), passes, everything, new, self.random_state)
+            judged = judged_rows(self._model_loss(), self._values(source), passes, everything, new, self.random_state)
             self._model = replace(self._model, judged=judged)
         return self
 
@@ -236,7 +236,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         quantiles its `d2_pinball_score`.
         """
         self._require_fit()
-        source, _ = self._open(*_exposed(X, y, sample_weight, exposure)[:3], reset=False)
+        source, _ = self._open(*exposed(X, y, sample_weight, exposure), reset=False)
         passes, loss = self._passes(source), self._model_loss()
         targets, weights = passes.targets(), passes.row_counts()
         lost, null = losses_of(loss, targets, weights, self._values(source))
@@ -267,7 +267,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         sums = self._sums("certify")
         if kind != "audit":
             raise ParameterError(f'the kind of a certificate by a loss must be "audit", got {kind!r}')
-        passes = self._passes_of_fit(*_exposed(X, y, sample_weight, exposure))
+        passes = self._passes_of_fit(*exposed(X, y, sample_weight, exposure))
         rng = separate_generator(self.random_state)
         return audit_loss(passes, sums, self._model.loss, rng=rng, failure_probability=self.failure_probability)
 
@@ -288,7 +288,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         LossDiagnosis
         """
         sums = self._sums("diagnose")
-        passes = self._passes_of_fit(*_exposed(X, y, sample_weight, exposure))
+        passes = self._passes_of_fit(*exposed(X, y, sample_weight, exposure))
         return diagnose_loss(passes, sums, self._model.loss, self._model.function.numbers)
 
     @lazy_on_dask
@@ -354,7 +354,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         assert isinstance(left_out, LeftOutPredictors)
         model = self._without_residuals(fitted, form)
         rows = left_out.predictors[left_out.group]
-        judged = _judged_rows(solved.loss, rows, passes, left_out.rows, False, random_state)
+        judged = judged_rows(solved.loss, rows, passes, left_out.rows, False, random_state)
         warn_of_scales(model.function.kernel, passes)
         if judged.null_loss.max() > 0:
             warn_of_edge(solved.path)
@@ -416,44 +416,3 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         if values.ndim != 1 or not ((values > 0) & np.isfinite(values)).all():
             raise DataError("exposure must be an array of one positive number for each row")
         return values
-
-
-def losses_of(loss: Loss, targets: Any, weights: Any, predictor: Any) -> tuple[Any, Any]:
-    """Return the mean loss of every function, and that of the best constant for these rows."""
-    lost, null, total = [], [], weights.sum()
-    ordered = np.sort(predictor, axis=1) if isinstance(loss, Quantile) else predictor
-    for k, part in enumerate(loss.parts()):
-        lost.append(weights @ part.judged(targets, ordered[:, k : k + 1]) / total)
-        constant = np.full_like(targets, part.constant(targets, weights))
-        null.append(weights @ part.judged(targets, constant) / total)
-    return np.array(lost), np.array(null)
-
-
-def _judged_rows(loss, predictor, passes, rows, outside, random_state):
-    """Return some of the rows with their predictors, and what is known of all of them."""
-    targets, weights = passes.targets()[rows], passes.row_counts()[rows]
-    lost, null = losses_of(loss, targets, weights, predictor)
-    below = weights @ (targets < loss.predicted(predictor)) / weights.sum()
-    drawn = make_generator(random_state).permutation(np.flatnonzero(weights > 0))
-    groups = passes.left_out().kind[rows] if passes.leaves_groups else None
-    kept = np.sort((drawn if groups is None else evenly(drawn, groups))[:_MOST_KEPT])
-    weights, n_groups = weights[kept], None
-    if groups is not None:
-        _, which, sizes = np.unique(groups[kept], return_inverse=True, return_counts=True)
-        weights, n_groups = weights / sizes[which], len(sizes)
-    equal = bool(np.ptp(weights) <= 1e-9 * weights.max())
-    if not outside:
-        reason = "rows had part in the fit, and leaving them out is not exact for this loss"
-    else:
-        reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
-    about = targets[kept, 0], weights, predictor[kept], lost, null, below
-    return LeftOutTargets(*about, outside and equal, reason, n_groups)
-
-
-def _exposed(X: Any, y: Any, sample_weight: Any, exposure: Any, groups: Any = None) -> tuple[Any, Any, Any, Any]:
-    """Return the rows as a source that knows its exposure, where one is given."""
-    if exposure is None:
-        return X, y, sample_weight, groups
-    if isinstance(X, RowSource):
-        raise ParameterError("a RowSource brings its own exposure; give it to open_rows(..., exposure=...)")
-    return open_rows(X, target=y, weight=sample_weight, exposure=exposure, group=groups), None, None, None

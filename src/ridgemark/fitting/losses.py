@@ -72,10 +72,14 @@ def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss) -> Solved:
     chosen = ridges.values[:1] if path is None else path.ridges[[path.chosen]]
     scaled, fits, left_out = float(ridges.scaled_of(chosen)[0]), [], []
     for part, start, system in zip(newtons, starts, systems, strict=True):
-        fits.append(_solved(part, scaled, start, system))
+        solved = _solved(part, scaled, start, system)
+        fits.append(solved)
         # The system of the best ridge on a path is near enough to the solution.
-        with_system = part.with_own_system(fits[-1]) if path is None else replace(fits[-1], system=system)
-        left_out.append(left_out_predictor(part, with_system))
+        if path is None:
+            solved = part.with_own_system(solved)
+        elif part.loss.leaving_out() is not part.loss:
+            solved = replace(solved, system=system.with_ridge(scaled))
+        left_out.append(left_out_predictor(part, solved))
     fit = _landmark_fit(newtons, fits, total)
     of_rows = LeftOutPredictors(newton.drawn.sample, np.hstack(left_out), *newton.drawn.single_rows)
     converged = all(fit.converged for fit in fits)
@@ -175,7 +179,7 @@ def _landmark_fit(newtons: list[Newton], fits: list[NewtonFit], total_weight: fl
         losses, dimension = [fit.loss], dimension_bracket(system.effective_dimension, moments, ridge)
     else:
         finished = [replace(part, rough=False).at_rows(fit.solution) for part, fit in zip(newtons, fits, strict=True)]
-        losses, moments = [loss for loss, _ in finished], newton.plain_without_targets(t)
+        losses, moments = [loss for loss, _ in finished], newton.plain.with_zeros(t)
         dimension = _dimension(newton.plain, fits, [steepest for _, steepest in finished])
     return LandmarkFit(
         factor=newton.factor,

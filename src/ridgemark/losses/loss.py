@@ -134,9 +134,13 @@ class Loss(ABC):
         """Return targets on the scale of eta, whose squared error tunes the kernel and begins Newton's method."""
         return targets
 
+    def in_order(self, predictor: Floats) -> Floats:
+        """Return eta, with functions that must not cross sorted at each row."""
+        return predictor
+
     def predicted(self, predictor: Floats) -> Floats:
         """Return the predictions, shape (n, t), from eta."""
-        return predictor
+        return self.in_order(predictor)
 
     def predicted_slope(self, predictor: Floats) -> Floats:
         """Return the derivative of `predicted`."""

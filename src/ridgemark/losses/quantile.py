@@ -102,8 +102,7 @@ class Quantile(Loss):
     def constant(self, targets: Floats, weights: Floats) -> float:
         return weighted_quantile(targets[:, 0], weights, self.levels[0])
 
-    def predicted(self, predictor: Floats) -> Floats:
-        """Return the quantiles: sorted, so that they do not cross."""
+    def in_order(self, predictor: Floats) -> Floats:
         return np.sort(predictor, axis=1)
 
     def conjugate(self, targets: Floats, slopes: Floats) -> Floats:

@@ -46,6 +46,11 @@ class Moments(Summed):
         """Return the sums without the Gram matrix, the only large one."""
         return replace(self, gram=np.zeros((0, 0)))
 
+    def with_zeros(self, n_targets: int) -> Moments:
+        """Return the sums for targets of zeros."""
+        none, cross = np.zeros(n_targets), np.zeros((len(self.feature_sum), n_targets))
+        return replace(self, cross=cross, target_sum=none, target_square=none)
+
     def times(self, factor: float) -> Moments:
         """Return the sums of features for rows of weights multiplied by a factor, as those of a curvature."""
         names = "gram", "feature_sum", "total_weight"

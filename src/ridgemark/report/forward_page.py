@@ -9,13 +9,12 @@ from ridgemark.report.fit_figures import figure
 from ridgemark.report.page import Answer
 from ridgemark.report.plots import Chart, Series
 
-_YEAR = 365.2425 * 24 * 3600  # seconds
-
 
 def forward_page(result: Any) -> str:
     """Return the page of a `Forward`, for the first target where there are several."""
     windows = result.windows
-    at, x = [_position(window) for window in windows], _axis(windows[0].begin)
+    begin = windows[0].begin
+    at, x = [_position(window, begin) for window in windows], _axis(begin)
     rms, expected = [float(window.rms[0]) for window in windows], [window.expected for window in windows]
     lines = [Series("future", at, rms)]
     if all(values is not None for values in expected):
@@ -57,13 +56,13 @@ def _cells(window: Any) -> list[str]:
     ]
 
 
-def _position(window: Any) -> float:
-    """Return the middle of a window; of dates in years."""
+def _position(window: Any, begin: Any) -> float:
+    """Return the middle of a window; of dates in days from the first."""
     ends = [window.begin, window.end]
-    if isinstance(window.begin, np.datetime64):
-        ends = [1970.0 + end.astype("datetime64[s]").astype(np.int64) / _YEAR for end in ends]
+    if isinstance(begin, np.datetime64):
+        ends = [(end - begin) / np.timedelta64(1, "D") for end in ends]
     return float(np.mean(ends))
 
 
 def _axis(time: Any) -> str:
-    return "year" if isinstance(time, np.datetime64) else "time"
+    return f"days from {time!s:.10}" if isinstance(time, np.datetime64) else "time"

@@ -238,12 +238,6 @@ class Newton:
         """The sums of the squared loss."""
         return self.moments or loss_sums(self.passes, self.factor)
 
-    def plain_without_targets(self, n_targets: int) -> Moments:
-        """Return the sums of the squared loss for targets of zeros."""
-        none = np.zeros(n_targets)
-        cross = np.zeros((self.factor.rank, n_targets))
-        return replace(self.plain, cross=cross, target_sum=none, target_square=none)
-
     def at_rows(self, solution: RidgeSolution) -> tuple[float, float]:
         """Return the sum of the losses, and the largest second derivative at the rows."""
         predictor = self.rows.values(_as_vectors(solution))
