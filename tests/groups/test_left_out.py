@@ -143,3 +143,20 @@ def test_labels_are_checked():
         NystromRidge(ridge="gcv", **FIXED).fit(X, y, groups=groups)
     with pytest.raises(ParameterError, match="brings its own groups"):
         NystromRidge(**FIXED).fit(open_rows(X, target=y, group=groups), groups=groups)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_group_of_very_many_rows_is_left_out_in_parts(intercept, monkeypatch):
+    X, Y, w, groups = problem()
+    factor, ridges = nystrom_factor(Gaussian(1.0), X[60:80], np.arange(60, 80)), np.array([1e-1, 1e-3])
+    passes = RowPasses(ArrayRows(X, Y, w, hashes_of(groups, len(w))))
+    solver = SpectralSolver(loss_sums(passes, factor, np.zeros(2)), intercept)
+    searched = Ridges(ridges, ridges * w.sum())
+    path, whole = loo_path(passes, factor, solver, searched, np.zeros(2))
+    monkeypatch.setattr("ridgemark.path.left_out._LONG", 25)
+    again, parts = loo_path(passes, factor, solver, searched, np.zeros(2))
+    assert again.loo_error == pytest.approx(path.loo_error, rel=1e-9)
+    assert parts.residuals == pytest.approx(whole.residuals, abs=1e-8)
+    assert parts.potential == pytest.approx(whole.potential, rel=1e-8)
+    assert parts.pulls.features == pytest.approx(whole.pulls.features, abs=1e-7)
+    assert parts.pulls.constants == pytest.approx(whole.pulls.constants, abs=1e-7)

@@ -15,10 +15,11 @@ from ridgemark.passes import RowPasses, Workspace
 from ridgemark.passes.whole_groups import group_sizes
 from ridgemark.rows import Block, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.solvers import LandmarkFit, RidgeInverse, RidgeTask, ridges_form
-from ridgemark.solvers.groups import GroupSystem
+from ridgemark.solvers.groups import GroupSystem, kept_root
 from ridgemark.solvers.landmark_fit import CentredMoments
 
 MOST_PULLS = 4096  # groups
+_LONG = 4096  # rows; a larger group is processed in parts
 _SQUARED_AT_ONCE = 256  # rows: their squares stay in the processor's cache
 
 
@@ -262,18 +263,21 @@ class GroupsLeftOut(LeftOut):
     def width(self) -> int:
         return super().width + self.kernel_entries
 
+    def __call__(self, block: Block, workspace: Workspace) -> Any:
+        results, coordinates = self.left_out(block, workspace)
+        return results, np.zeros((coordinates.shape[1], len(self.scaled_ridge), len(self.target_mean)))
+
     def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
-        """Return the residuals with the potentials, and the features in the coordinates of the root."""
-        n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridge), len(self.target_mean)
-        coordinates, _, squares = self.coordinates(block, workspace)
-        weights = row_weights(block)[:, None]
-        results = np.empty((n_rows, n_ridges, n_targets + 1))
-        results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
-        results[:, :, :-1] -= (coordinates @ self.fits).reshape(n_rows, n_ridges, n_targets)
-        results[:, :, -1] = weights * self.unexplained(block, squares)[:, None] / self.scaled_ridge
-        shrunk = workspace.array("shrunk", (n_rows, coordinates.shape[1] + 1))
-        sizes, root = group_sizes(block.along[0]), np.sqrt(weights)
-        for k in range(n_ridges):
+        """Return the residuals with the potentials, and the features in the coordinates of the root.
+
+        A group of very many rows is processed in parts; then the features are those of the last part.
+        """
+        sizes = group_sizes(block.along[0])
+        if len(sizes) == 1 and block.n_rows > max(_LONG, len(self.inverse.root)):
+            return self._in_parts(block, workspace)
+        results, coordinates, root = self._in_fit(block, workspace)
+        shrunk = workspace.array("shrunk", (block.n_rows, coordinates.shape[1] + 1))
+        for k in range(len(self.scaled_ridge)):
             np.multiply(coordinates, np.sqrt(self.inverse.factors[:, k]), out=shrunk[:, :-1])
             shrunk[:, -1] = np.sqrt(self.share_of_constant)
             shrunk *= root
@@ -284,8 +288,46 @@ class GroupsLeftOut(LeftOut):
                 results[:, k, -1] += system.variance()
         return results, coordinates
 
+    def _in_fit(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
+        """Return the residuals of the fit with the first part of the potentials, coordinates, and roots of weights."""
+        coordinates, _, squares = self.coordinates(block, workspace)
+        n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridge), len(self.target_mean)
+        weights = row_weights(block)[:, None]
+        results = np.empty((n_rows, n_ridges, n_targets + 1))
+        results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
+        results[:, :, :-1] -= (coordinates @ self.fits).reshape(n_rows, n_ridges, n_targets)
+        results[:, :, -1] = weights * self.unexplained(block, squares)[:, None] / self.scaled_ridge
+        return results, coordinates, np.sqrt(weights)
 
-class GroupErrors(GroupsLeftOut, LeftOutErrors):
+    def _in_parts(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+        """Return the same for one group of very many rows, of which parts are in memory.
+
+        A first walk over the parts sums `[c 1]'W [c 1]` and `[c 1]'W e`; a second one leaves the rows out.
+        """
+        gram: Any = 0.0
+        pulled: Any = 0.0
+        for part in block.parts(_LONG):
+            results, coordinates, root = self._in_fit(part, workspace)
+            weighted = root * np.column_stack([coordinates, np.ones(part.n_rows)])
+            gram = gram + weighted.T @ weighted
+            pulled = pulled + np.tensordot(weighted, root[:, :, None] * results[:, :, :-1], (0, 0))
+        constant = np.full((1, len(self.scaled_ridge)), np.sqrt(self.share_of_constant))
+        scales = np.vstack([np.sqrt(self.inverse.factors), constant])
+        roots = [kept_root(scale[:, None] * gram * scale) * scale for scale in scales.T]
+        moves = [root.T @ (root @ pulled[:, k]) for k, root in enumerate(roots)]
+        every = []
+        for part in block.parts(_LONG):
+            results, coordinates, root = self._in_fit(part, workspace)
+            rows = np.column_stack([coordinates, np.ones(part.n_rows)])
+            for k, (move, inverse) in enumerate(zip(moves, roots, strict=True)):
+                results[:, k, :-1] += rows @ move
+                if self.wants_variance:
+                    results[:, k, -1] += ((root * rows @ inverse.T) ** 2).sum(axis=1)
+            every.append(results)
+        return np.concatenate(every), coordinates
+
+
+class GroupErrors(LeftOutErrors, GroupsLeftOut):
     """As `LeftOutErrors`, for groups."""
 
     wants_variance: ClassVar[bool] = False
@@ -303,6 +345,8 @@ class GroupsChosen(GroupsLeftOut):
     def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, list[tuple[Indices, Floats, Floats]]]:
         results, coordinates = self.left_out(block, workspace)
         both, sizes = at_chosen(results, self.chosen), group_sizes(block.along[0])
+        if len(coordinates) < block.n_rows:
+            return np.stack(both, axis=1), self._pulls_in_parts(block, workspace, both[0])
         starts = np.cumsum(sizes) - sizes
         numbers, wanted = (values[starts] for values in block.along)
         weighted, rows = row_weights(block)[:, None] * both[0], np.repeat(wanted, sizes)
@@ -313,6 +357,21 @@ class GroupsChosen(GroupsLeftOut):
                 pulls[:, :, t] = np.add.reduceat(features * of_target[:, None], starts)
         constants = np.add.reduceat(weighted, np.cumsum(sizes) - sizes)[wanted]
         return np.stack(both, axis=1), [(numbers[wanted], pulls, constants)]
+
+    def _pulls_in_parts(
+        self, block: Block, workspace: Workspace, residuals: Floats
+    ) -> list[tuple[Indices, Floats, Floats]]:
+        """Return the pulls of one group whose features are not in memory together."""
+        numbers, wanted = (values[:1] for values in block.along)
+        if not wanted[0]:
+            return []
+        weighted, first = row_weights(block)[:, None] * residuals, 0
+        pulls = np.zeros((len(self.inverse.root), residuals.shape[1]))
+        for part in block.parts(_LONG):
+            last = first + part.n_rows
+            pulls += self.coordinates(part, workspace)[0].T @ weighted[first:last]
+            first = last
+        return [(numbers, pulls[None], weighted.sum(axis=0)[None])]
 
 
 def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:

@@ -110,14 +110,24 @@ def _factored(rows: slice, sizes: Indices, shrunk: Floats) -> _Alike:
     turned = _turned(features)
     short = features.shape[1] <= features.shape[2]
     products = (features @ turned if short else turned @ features).astype(np.float64, copy=False)
+    return _Alike(rows, sizes, features, _kept_roots(products))
+
+
+def kept_root(product: Floats) -> Floats:
+    """Return R with `R'R = (I - M)^-1` for a matrix M below I, which is overwritten."""
+    return _kept_roots(product[None])[0]
+
+
+def _kept_roots(products: Floats) -> Floats:
+    """Return the same for a stack of matrices."""
     np.negative(products, out=products)
     np.einsum("kii->ki", products)[...] += 1.0
     try:
-        root = _inverses(np.linalg.cholesky(products).astype(np.float64, copy=False))
+        return _inverses(np.linalg.cholesky(products).astype(np.float64, copy=False))
     except np.linalg.LinAlgError:  # by rounding
         values, vectors = np.linalg.eigh(products)
-        root = _turned(vectors) / np.sqrt(np.maximum(values, _LEAST_KEPT))[:, :, None]
-    return _Alike(rows, sizes, features, root)
+        roots: Floats = _turned(vectors) / np.sqrt(np.maximum(values, _LEAST_KEPT))[:, :, None]
+        return roots
 
 
 def _inverses(triangles: Floats) -> Floats:
