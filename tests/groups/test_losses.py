@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ridgemark import NystromClassifier, NystromRegressor
+from ridgemark import NystromClassifier, NystromRegressor, open_rows
 from ridgemark.kernels import Gaussian
 from ridgemark.losses import SQUARED, RidgeSolution, class_loss, make_loss
 from ridgemark.operators import nystrom_factor
@@ -136,3 +136,11 @@ def test_counts_with_exposures_take_groups():
     counts = rng.poisson(exposure * np.exp(X[:, 0] + rng.normal(size=20)[groups]))
     model = NystromRegressor("poisson", **FIXED).fit(X, counts, exposure=exposure, groups=groups)
     assert model.n_groups_ == 20
+
+
+def test_a_diagnosis_of_rows_with_groups_leaves_groups_out():
+    X, y, groups = patients_with_labels(40, 0)
+    model = NystromClassifier(**FIXED).fit(X, y, groups=groups)
+    surprise = model.diagnose(open_rows(X, target=y, group=groups)).surprise.mean()
+    assert surprise == pytest.approx(model.ridge_path_.loo_loss[model.ridge_path_.chosen], rel=0.02)
+    assert model.diagnose(X, y).surprise.mean() < surprise

@@ -167,7 +167,7 @@ def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit of classes in a few lines of labels and values."""
     return [
         ("classes", f"{len(model.classes_)}: {listed(model.classes_.tolist())}"),
-        ("left out", _error_words(run.sample)),
+        ("left out", _error_words(run.sample, words.OTHERS[words.left_out(model)])),
         ("held out", _error_words(run.held_out)),
         *words.tuning_lines(model),
         ("exact", words.distance_words(model)),
@@ -175,9 +175,9 @@ def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     ]
 
 
-def _error_words(errors: Mapping[str, Any] | None) -> str | None:
+def _error_words(errors: Mapping[str, Any] | None, others: str = "") -> str | None:
     if errors is None:
         return None
-    where = f" of {shown(errors['data'])}" if "data" in errors else ", each predicted from the others"
+    where = f" of {shown(errors['data'])}" if "data" in errors else f", {others}"
     said = f"{errors['accuracy']:.1%} right, log loss {errors['log_loss']:.4g}, on {errors['n_rows']:,} rows{where}"
     return said + words.repeated_words(errors)

@@ -107,7 +107,8 @@ def leave_out(newton: Newton, solution: RidgeSolution, system: CurvatureSystem) 
     """Leave out each group of equal rows of the sample, with one system for all targets.
 
     With `D_g` the curvature of a group, summed over its rows with their weights, and `s_g` the sum of their slopes, the
-    predictor from all other rows is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on these.
+    predictor from all other rows is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on these. Where
+    rows leave in groups of any rows, the predictor is that from all other groups, and the rest is that of single rows.
     """
     drawn, t = newton.drawn, len(solution.intercept)
     features = drawn.sampled.features
@@ -116,7 +117,10 @@ def leave_out(newton: Newton, solution: RidgeSolution, system: CurvatureSystem) 
     slopes, curvature = drawn.group_sums(newton.loss, predictor)
     kept = kept_share(leverage, lengths, curvature, system.share_of_constant, system.scaled_ridge)
     change = slopes * (leverage / kept)[:, None]
-    return LeftOut(predictor + change, 1.0 - kept, (slopes * change).sum(axis=1) / kept)
+    left_out = predictor + change
+    if newton.passes.leaves_groups:
+        left_out = without_groups(newton, NewtonFit(solution, system, 0.0, 0, True))
+    return LeftOut(left_out, 1.0 - kept, (slopes * change).sum(axis=1) / kept)
 
 
 class LeftOutJointly(MatrixTask):

@@ -37,7 +37,8 @@ def target_names(model: Any, about: Any) -> list[str]:
 
 def left_out(model: Any) -> str:
     """Return what is left out for errors and intervals: "row", or "group" of rows."""
-    return "row" if model._model.rows.n_groups is None else "group"
+    facts = getattr(model._model, "rows", None)  # which an exact fit does not keep
+    return "row" if facts is None or facts.n_groups is None else "group"
 
 
 def criterion(model: Any) -> str:
