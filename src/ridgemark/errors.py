@@ -93,6 +93,10 @@ class ConvergenceWarning(RidgemarkWarning):
     """An iteration stopped before it reached its tolerance; the message says at what error, and why."""
 
 
+class CoverageWarning(RidgemarkWarning):
+    """Rows are in named sets with too few calibration rows for the coverage; they get the interval of all rows."""
+
+
 class ConditioningWarning(RidgemarkWarning):
     """Rounding errors degrade the fit, e.g. when columns are far from zero; the message gives the evidence."""
 

@@ -218,6 +218,7 @@ class RowFacts(_Frozen):
     two_valued: tuple[tuple[int, float, float], ...]  # column, low and high of each column of two values
     hashes: Annotated[NDArray[np.uint64], "(_)", "ascending"]  # the smallest: they count distinct rows
     sample: KeptRows | None  # for leave-one-out when the rows are gone
+    n_groups: Annotated[int | None, "> 0"] = None  # that left together; None where rows had no labels of groups
 
 
 class LeftOutRows(_Frozen):
@@ -264,6 +265,7 @@ class LeftOutTargets(_Frozen):
     guaranteed: bool
     reason: str
     of_rates: bool
+    n_groups: Annotated[int | None, "> 0"] = None  # of rows that left together; each counts equally
 
 
 class ClassScores(_Frozen):
@@ -286,6 +288,7 @@ class ClassScores(_Frozen):
     weights: Annotated[Floats, "(m)", ">= 0"]
     guaranteed: bool
     reason: str
+    n_groups: Annotated[int | None, "> 0"] = None  # of rows that left together; each counts equally
 
 
 class Classes(_Frozen):
@@ -447,6 +450,7 @@ class RunRecord:
     target: Annotated[Sequence[str | int] | None, "any"] = None  # columns as asked for; so are the next three
     weight: Annotated[str | int | None, "any"] = None
     exposure: Annotated[str | int | None, "any"] = None
+    group: Annotated[str | int | None, "any"] = None
     columns: Annotated[Sequence[str | int] | None, "any"] = None
     target_names: Annotated[Sequence[str] | None, "(t)"] = None
     csv_form: Mapping[str, str] | None = None  # delimiter, decimal mark and labels; None where no CSV file was read

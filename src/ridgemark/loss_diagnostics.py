@@ -124,7 +124,7 @@ def diagnose_classes(
         mean = systems_of_moments(fit.moments, np.ones(newton.drawn.n_systems), fit.fit_intercept, ridge)
         of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge, mean), 0.0, 0, True)
         predictor = left_out_predictor(newton, of_targets)
-    rows, dimension = passes.left_out().indices[: len(predictor)], max(fit.effective_dimension[0], 1.0)
+    rows, dimension = passes.units_left_out()[0][: len(predictor)], max(fit.effective_dimension[0], 1.0)
     shares, logs = loss.indicators(sample.targets()), loss.log_probabilities(predictor)
     unit = passes.weight_unit  # of the weights in the sums; those of a diagnosis are the user's
     leverage, cook_distance = measured.leverage, unit * measured.influence / dimension
@@ -236,7 +236,7 @@ def diagnose_loss(passes: RowPasses, fit: LandmarkFit, loss: Loss, landmark_indi
     losses = weights * part.judged(targets, predictor)
     if group is not None:
         losses = np.bincount(group, losses, len(left_out.predictor)).astype(float)
-    rows, unit = passes.left_out().indices[: len(left_out.predictor)], passes.weight_unit
+    rows, unit = passes.units_left_out()[0][: len(left_out.predictor)], passes.weight_unit
     cook_distance = unit * left_out.influence / max(fit.effective_dimension[0], 1.0)
     if not (np.isfinite(left_out.leverage).all() and np.isfinite(cook_distance).all()):
         raise NumericalError("the influence of a row exceeds the floating-point range; choose a larger ridge")

@@ -226,7 +226,7 @@ def test_info_and_effects_of_classes_are_told(files, fit, ridgemark):
     fit("--classify")
     code, printed, errors = ridgemark("info", files / "model")
     assert code == 0, errors
-    assert "each predicted from the others" in " ".join(printed.split())
+    assert "each row predicted from the others" in " ".join(printed.split())
     assert "target 'y'\n" in printed
     assert (
         json.loads(ridgemark("info", files / "model", "--json")[1])["classes"]

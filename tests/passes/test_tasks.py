@@ -50,6 +50,15 @@ def _everything():
         chosen = NystromRidge(**options, selection="rpcholesky", memory_budget=budget).fit(X, Y)
         yield chosen.landmark_indices_
         yield chosen.ridge_path_.loo_error
+        groups = {"groups": np.arange(600) // 10}
+        shifted = Y + np.random.default_rng(0).normal(size=(60, 2))[groups["groups"]]
+        together = NystromRidge(**options, memory_budget=budget).fit(X, shifted, **groups)
+        yield together.predict_interval(X, adaptive=False)
+        yield (
+            NystromRidge(**options, ridge=[10.0, 1e-2, 1e-9], memory_budget=budget)
+            .fit(X, shifted, **groups)
+            .loo_residuals_
+        )
     yield ExactKernelRidge(bandwidth=1.5, ridge=1e-3, n_landmarks=40, random_state=0).fit(X, Y).predict(X)
     for count, landmarks in ((2, 40), (4, 40), (4, 260)):  # two classes; one system for all classes, and one for each
         labels = np.digitize(Y[:, 0], np.quantile(Y[:, 0], np.arange(1, count) / count))

@@ -446,7 +446,11 @@ def test_a_mutated_file_of_a_table_or_of_classes_is_refused_or_answers(count, of
         except RidgemarkError:
             continue
         loaded += 1
-        found = model.predict(new)
+        try:
+            found = model.predict(new)
+        except ValueError as error:  # scikit-learn's, of columns with other names
+            assert "The feature names should match" in str(error)
+            continue
         assert len(found) == len(targets)
         assert found.dtype.kind != "f" or np.isfinite(found).all()
         _questions(model, new, path)

@@ -191,7 +191,7 @@ def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit of classes in a few lines of labels and values."""
     return [
         ("classes", f"{len(model.classes_)}: {listed(model.classes_.tolist())}"),
-        ("left out", _error_words(model, run.sample)),
+        ("left out", _error_words(model, run.sample, words.OTHERS[words.left_out(model)])),
         ("held out", _error_words(model, run.held_out)),
         ("threshold", words.threshold_words(model, run)),
         *words.baseline_lines(model, run),
@@ -201,9 +201,9 @@ def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     ]
 
 
-def _error_words(model: Any, errors: Mapping[str, Any] | None) -> str | None:
+def _error_words(model: Any, errors: Mapping[str, Any] | None, others: str = "") -> str | None:
     if errors is None:
         return None
-    where = f" of {shown(errors['data'])}" if "data" in errors else ", each predicted from the others"
+    where = f" of {shown(errors['data'])}" if "data" in errors else f", {others}"
     said = f"{words.class_errors(errors, model.classes_)}, on {errors['n_rows']:,} rows{where}"
     return said + words.repeated_words(errors)

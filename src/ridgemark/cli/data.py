@@ -35,6 +35,7 @@ def open_data(
     columns: Sequence[Key] | AllBut | None,
     weight: Key | None,
     exposure: Key | None = None,
+    group: Key | None = None,
     **form: Any,
 ) -> RowSource:
     """Open a file; rows without a target are left out, with a word. `form` is that of a CSV file."""
@@ -45,7 +46,7 @@ def open_data(
         if target is None or len(target) != 1:
             raise ParameterError(f"--exposure is for one target, named with --target; got {len(target or ())}")
         named = target[0]
-    source = open_rows(path, named, columns, weight, **form, missing_target="skip", exposure=exposure)
+    source = open_rows(path, named, columns, weight, **form, missing_target="skip", exposure=exposure, group=group)
     if skipped := getattr(source, "n_skipped", 0):
         what = "the target" if source.target_names is None else listed(source.target_names)
         click.echo(
@@ -60,7 +61,8 @@ def open_to_fit(path: Path, options: Mapping[str, Any]) -> RowSource:
     """Open a file whose rows are to be fitted, with what the options say of its columns."""
     target, columns, weight, drop = (options[name] for name in ("target", "columns", "weight", "drop"))
     columns = columns if drop is None else AllBut(drop, columns)
-    source = open_data(path, target, columns, weight, options.get("exposure"), **csv_form(path, options))
+    exposure, group = options.get("exposure"), options.get("group")
+    source = open_data(path, target, columns, weight, exposure, group, **csv_form(path, options))
     asked = {name: _features(source, options[name], name) for name in ("categorical", "numeric") if options[name]}
     defaults = {"missing": "fill", "unknown": "ignore"}
     asked |= {name: options[name] for name, default in defaults.items() if options[name] != default}
@@ -116,9 +118,10 @@ def open_like(
     named = {role: getattr(run, role) if options.get(role) is None else options[role] for role in _SINGLE}
     weight, exposure = named["weight"] if with_weight else None, named["exposure"] if with_target else None
     form = csv_form(path, options, run) | ({"labels": "text"} if fitted.text_labels and is_csv(path) else {})
-    source = open_data(path, target, columns, weight, exposure, **form)
+    group = run.group if columns is None and with_target else None  # among columns without names
+    source = open_data(path, target, columns, weight, exposure, group, **form)
     if columns is None and not with_target and source.n_features > fitted.n_features:
-        roles = [*(run.target or ()), *named.values()]
+        roles = [*(run.target or ()), *named.values(), run.group]
         n_columns = source.n_features + (weight is not None)
         source = open_data(path, None, _without(roles, n_columns), weight, **form)
     if source.n_features != fitted.n_features:

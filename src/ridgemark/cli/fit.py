@@ -209,6 +209,7 @@ def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
         target_names=list(names or called),
         weight=options["weight"],
         exposure=options["exposure"],
+        group=options["group"],
         columns=columns,
         csv_form=csv_form(data, options) if is_csv(data) else None,
     )

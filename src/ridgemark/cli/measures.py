@@ -85,6 +85,7 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     about = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share", "boosting")
     record = {name: getattr(run, name) for name in about} | {
         "n_features": words.n_columns(model),
+        "n_groups": model._model.rows.n_groups,
         "kernel": words.kernel_words(model),
         "tuning": None if tuning is None else _tuning_summary(tuning),
         "important_columns": [{"column": name, "share": share} for name, share in words.important_columns(model, 3)],

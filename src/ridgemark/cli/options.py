@@ -160,6 +160,13 @@ weight_option = option("--weight", key, "Column of sample weights; a weight of 2
 exposure_option = option(
     "--exposure", key, "Column of the exposure of each row, for a loss of counts or amounts.", "COLUMN"
 )
+group_option = option(
+    "--group",
+    key,
+    "Column with the label of each row's group, such as a patient or a shop: rows of a group are left out together, so "
+    "errors and intervals are those of new groups. It is a feature only if --columns names it.",
+    "COLUMN",
+)
 form_options = together(
     option(
         "--delimiter",
@@ -195,7 +202,7 @@ test_option = option("--test", DATA, "Data file with test rows and their target,
 seed_option = option("--seed", click.IntRange(0, 2**32 - 1), "Random seed.", "NUMBER", 0)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 write_options = together(flag("--force", "Replace existing output files."), json_option)
-fit_options = together(columns_option, form_options, weight_option, table_options)
+fit_options = together(columns_option, form_options, weight_option, group_option, table_options)
 _KERNELS = sorted({*KERNELS} - {"precomputed", "auto"})
 
 

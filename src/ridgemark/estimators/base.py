@@ -24,6 +24,7 @@ from ridgemark.rows import BaseRows, RowSource, is_dask, open_rows, refuse_large
 from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.cells import is_finite
 from ridgemark.rows.columns import as_array
+from ridgemark.rows.groups import hashes_of
 from ridgemark.rows.open import frame_columns, is_stream, lazy_remedy, opened, whole_table
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import as_objects, check_targets, is_records, refuse_series
@@ -86,6 +87,11 @@ def in_range(values, what, remedy):
     return values
 
 
+def labels_of_groups(groups, n_rows):
+    """Return hashes of the labels of groups, one for each row; None for None."""
+    return None if groups is None else hashes_of(groups, n_rows)
+
+
 class LandmarkEstimator(TableReader):
     """Opens and checks rows: arrays as scikit-learn does, and row sources."""
 
@@ -146,7 +152,9 @@ class LandmarkEstimator(TableReader):
         return state
 
     @computing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None, *, groups: Any = None
+    ) -> Self:
         """Fit the model to rows and their targets.
 
         Parameters
@@ -163,33 +171,37 @@ class LandmarkEstimator(TableReader):
         checkpoint : path, optional
             File that keeps what the fit has computed. If the process dies, the same call resumes from this file and
             ends with the same model. The file is removed when the fit has ended.
+        groups : array of shape (n,), optional
+            The label of each row's group, such as a patient, a shop or a day: text, numbers or dates. Rows of one group
+            leave together: in tuning, in the search for lambda, in `loo_residuals_` and in intervals, so that errors
+            and intervals are those of rows of new groups.
 
         Returns
         -------
         self
         """
         with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint)
+            self._model = self._fitted(X, y, sample_weight, checkpoint, groups)
         return self
 
     def _recipe(self):
         """Return the parameters, checked; those that an estimator does not have are the recipe's own."""
         return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__ if hasattr(self, name)})
 
-    def _fitted(self, X, y, sample_weight, checkpoint):
+    def _fitted(self, X, y, sample_weight, checkpoint, groups):
         """Return the model of these rows."""
         recipe = self._recipe()
-        source, form = self._open(X, y, sample_weight)
+        source, form = self._open(X, y, sample_weight, groups=groups)
         with checkpointed(self, checkpoint, source) as (journal, random_state):
             return self._model_of(recipe, self._training_passes(source, journal), form, random_state)
 
-    def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
+    def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
         """Return training rows as a RowSource of features, checked, and their form.
 
         With `reset` they say what columns there are; without, they must have those of the fit. `keep_constant` says
         whether columns of one value are kept.
         """
-        source, targets = self._open_as_given(X, y, sample_weight, reset)
+        source, targets = self._open_as_given(X, y, sample_weight, reset, groups)
         if reset and self._supervised and not keep_constant and source.n_rows == 1:
             raise DataError("a fit needs two rows or more, got one (n_samples=1); give more rows")
         source = self._encoded(source, reset, keep_constant)
@@ -197,18 +209,21 @@ class LandmarkEstimator(TableReader):
             source = source.staying(self.memory_budget)
         return source, self._form(source, targets)
 
-    def _open_as_given(self, X, y, sample_weight, reset):
+    def _open_as_given(self, X, y, sample_weight, reset, groups=None):
         """Return training rows as a RowSource of the user's columns, and the form of their targets."""
-        if (plain := self._plain(X, y, sample_weight, reset)) is not None:
+        if (plain := self._plain(X, y, sample_weight, reset, groups)) is not None:
             single = bool(X.dtype == getattr(y, "dtype", None) == np.float32)
             return plain, self._check_targets(Targets(plain.n_targets, np.ndim(y) == 1, single), reset)
-        X, y, sample_weight = opened(X, y, sample_weight)
+        X, y, sample_weight, groups = opened(X, y, sample_weight, groups)
         if is_records(X):
             target = None if y is None or not self._supervised else np.asarray(y)
             check_targets(y if self._supervised else None, "the target")
-            X, y, sample_weight = open_rows(X, target=target, weight=self._weights(sample_weight, len(X))), None, None
+            weights, labels = self._weights(sample_weight, len(X)), labels_of_groups(groups, len(X))
+            X = open_rows(X, target=target, weight=weights, group=labels)
+            y = sample_weight = groups = None
         if isinstance(X, RowSource):
-            if given := [name for name, one in (("target", y), ("weight", sample_weight)) if one is not None]:
+            values = {"target": y, "weight": sample_weight, "group": groups}
+            if given := [name for name, value in values.items() if value is not None]:
                 own, names = " and ".join(f"{name}s" for name in given), " and ".join(given)
                 raise ParameterError(f"a RowSource brings its own {own}; give {names} to open_rows instead")
             if getattr(X, "has_exposure", False) and not self._takes_exposure:
@@ -241,21 +256,22 @@ class LandmarkEstimator(TableReader):
             if y is None and self._supervised:
                 raise DataError(f"{type(self).__name__}.fit requires y to be passed, but the target y is None")
             weights = sample_weight if is_dask(X) else self._weights(sample_weight, X.shape[0])
-            source = open_rows(X, target=y, weight=weights)
+            source = open_rows(X, target=y, weight=weights, group=groups)
             self._open_as_given(source, None, None, reset)
         else:
             X, y = self._validate(X, y if self._supervised else _NO_TARGETS, reset=reset)
             if reset:
                 self._check_square(X.shape)
-            source = open_rows(X, target=y, weight=self._weights(sample_weight, X.shape[0]))
+            weights, labels = self._weights(sample_weight, X.shape[0]), labels_of_groups(groups, X.shape[0])
+            source = open_rows(X, target=y, weight=weights, group=labels)
         single = bool(getattr(X, "dtype", source.dtype) == getattr(y, "dtype", None) == np.float32)
         return source, self._check_targets(Targets(source.n_targets, np.ndim(y) == 1, single), reset)
 
-    def _plain(self, X, y, sample_weight, reset):
+    def _plain(self, X, y, sample_weight, reset, groups):
         """Return training rows of plain numbers, which are checked here alone; None for all others."""
         if y is None and self._supervised:
             return None
-        rows = plain_rows(X, y if self._supervised else None, sample_weight)
+        rows = plain_rows(X, y if self._supervised else None, sample_weight, groups)
         if rows is not None:
             validate_data(self, X, skip_check_array=True, reset=reset)  # the number of columns
             if reset:
@@ -369,7 +385,7 @@ class LandmarkEstimator(TableReader):
 
     def _judged(self, X, y, sample_weight):
         """Return rows, targets and weights to compare predictions with; a RowSource brings its own."""
-        X, y, sample_weight = opened(X, y, sample_weight)
+        X, y, sample_weight, _ = opened(X, y, sample_weight)
         if isinstance(X, RowSource) and y is None:
             if X.n_targets == 0:
                 raise DataError(

@@ -6,19 +6,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Flags, Floats
 from ridgemark.fitted import FittedModel
-from ridgemark.intervals import CalibrationRows, NoiseLevel, calibration_of, constant_noise
+from ridgemark.intervals import CalibrationRows, CalibrationSets, NoiseLevel, calibration_of, constant_noise
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
 from ridgemark.path import LeaveOneOut
+from ridgemark.path.left_out import GroupPulls
 from ridgemark.rows import DistinctRows, RowGroups
+from ridgemark.rows.groups import Hashes, evenly
 from ridgemark.sampling import make_generator
 
 _LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent
 
 
-def draw_rows(model: FittedModel, passes: RowPasses, everything: bool, random_state: Any) -> CalibrationRows:
+def draw_rows(
+    model: FittedModel,
+    passes: RowPasses,
+    everything: bool,
+    random_state: Any,
+    pulls: GroupPulls | None = None,
+    sets: Hashes | None = None,
+) -> CalibrationRows:
     """Return a uniform sample of the rows for calibration, and what intervals from them promise.
+
+    Of rows that leave in groups it is one of the rows of those groups that have pulls, with as many rows of one group
+    as of another, as far as groups have them; and of named sets in the same way.
 
     `everything` says whether the rows are all rows of the fit. For a guarantee the noise must be known without the
     calibration rows: it is that of the rows that chose the landmarks, or of one size everywhere.
@@ -26,31 +39,63 @@ def draw_rows(model: FittedModel, passes: RowPasses, everything: bool, random_st
     fit = model.expanded
     assert fit is not None
     eligible = passes.row_counts() > 0
+    if pulls is not None:
+        eligible &= np.isin(passes.left_out().kind, pulls.groups)
     guaranteed, reason = _promise(model, passes, everything)
     if guaranteed and everything:
-        eligible[rows_among(model, passes)] = False
+        eligible &= ~with_landmarks(model, passes)
     rows = np.flatnonzero(eligible)
     # With their features, calibration rows take at most a quarter of the budget.
     most = passes.budget // (32 * (model.function.n_points + model.schema.n_encoded))
     most = max(100, min(_LARGEST_SAMPLE, most))
-    sample = np.sort(make_generator(random_state).permutation(rows)[:most])
+    drawn = make_generator(random_state).permutation(rows)
+    together = passes.left_out().kind if passes.leaves_groups else np.zeros(passes.source.n_rows, dtype=np.intp)
+    if sets is not None:
+        together = np.unique(np.stack([together.astype(np.uint64), sets]), axis=1, return_inverse=True)[1]
+    sample = np.sort((drawn if sets is None and not passes.leaves_groups else evenly(drawn, together))[:most])
     block, groups = passes.take(sample), passes.row_groups()
     gaps = None if groups.gaps is None else groups.gaps[sample]
     noise = (model.noise or constant_noise(fit)) if guaranteed or not everything else None
-    together, own = RowGroups(groups.weights[sample], gaps), passes.row_counts()[sample]
+    of_sample, own = RowGroups(groups.weights[sample], gaps), passes.row_counts()[sample]
     return CalibrationRows(
-        block.features, sample, block.targets, own, together, guaranteed, reason, noise, passes.memory_budget
+        block.features, sample, block.targets, own, of_sample, guaranteed, reason, noise, passes.memory_budget
     )
 
 
 def with_calibration(
-    model: FittedModel, passes: RowPasses, left_out: LeaveOneOut, everything: bool, random_state: Any
+    model: FittedModel,
+    passes: RowPasses,
+    left_out: LeaveOneOut,
+    everything: bool,
+    random_state: Any,
+    sets: Hashes | None = None,
+    ratios: Floats | None = None,
 ) -> FittedModel:
-    """Return the model calibrated by `draw_rows`, from residuals of all rows of the passes."""
-    drawn = draw_rows(model, passes, everything, random_state)
+    """Return the model calibrated by `draw_rows`, from residuals of all rows of the passes.
+
+    `sets` has hashes of the labels of named sets, and `ratios` the density ratios of all rows.
+    """
+    drawn = draw_rows(model, passes, everything, random_state, left_out.pulls, sets)
     assert model.expanded is not None
-    found = calibration_of(drawn, passes, model.expanded, left_out, drawn.indices)
-    return replace(model, calibration=found, drawn=None)
+    calibration = calibration_of(drawn, passes, model.expanded, left_out, drawn.indices)
+    if sets is not None:
+        hashes, of_rows = np.unique(sets[drawn.indices], return_inverse=True)
+        shares = np.array([np.count_nonzero((sets == k) & (passes.row_counts() > 0)) for k in hashes])
+        factors = np.ones(len(hashes)) if passes.leaves_groups else shares / np.bincount(of_rows)
+        calibration = replace(
+            calibration, sets=CalibrationSets(hashes, of_rows), weights=calibration.weights * factors[of_rows]
+        )
+    if ratios is not None:
+        calibration = replace(calibration, ratios=ratios[drawn.indices])
+    return replace(model, calibration=calibration, drawn=None)
+
+
+def with_landmarks(model: FittedModel, passes: RowPasses) -> Flags:
+    """Return which rows are landmarks, or leave together with one."""
+    rows, among = np.zeros(passes.source.n_rows, dtype=bool), rows_among(model, passes)
+    assert among is not None
+    rows[among] = True
+    return np.isin(passes.left_out().kind, passes.left_out().kind[among]) if passes.leaves_groups else rows
 
 
 def noise_before(model: FittedModel) -> NoiseLevel | None:
@@ -114,6 +159,28 @@ def _promise(model: FittedModel, passes: RowPasses, everything: bool) -> tuple[b
     assert model.sums is not None
     left = model.sums.moments.n_rows - model.function.n_points
     by_chance = model.choice.blind and ridge_given and not passes.distinct_rows().has_repeats
+    if by_chance and passes.leaves_groups:
+        return _promise_of_groups(model, passes)
     if by_chance and left > 0 and rows_among(model, passes) is not None:
         return True, "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is among the rows"
     return False, "landmarks, bandwidth or ridge were chosen from these rows"
+
+
+def _promise_of_groups(model: FittedModel, passes: RowPasses) -> tuple[bool, str]:
+    """Return the same where rows leave in groups and a given number of landmarks was drawn by chance, at a given ridge.
+
+    Groups without a landmark are exchangeable with a new one only if all have equally many rows: of others those with
+    few rows are more likely to have none.
+    """
+    sizes = passes.left_out().totals((passes.row_counts() > 0).astype(float))
+    if np.ptp(sizes) > 0:
+        return (
+            False,
+            "groups of unequal numbers of rows are not exchangeable with a new one, given that none is a landmark",
+        )
+    if rows_among(model, passes) is None or with_landmarks(model, passes)[passes.row_counts() > 0].all():
+        return False, "every group has a landmark among its rows"
+    return True, (
+        "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is in the groups that calibrate; "
+        "for rows of new groups, if groups are exchangeable, each counting equally"
+    )

@@ -90,7 +90,8 @@ def _marks(block: Block) -> NDArray[np.uint64]:
     targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets
     parts = block.features.astype(np.float64, copy=False), np.column_stack([targets, row_weights(block)])
     rows, more = (row_hashes(Block(0, part)) for part in parts)
-    return rows ^ (more << np.uint64(1))
+    marks = rows ^ (more << np.uint64(1))
+    return marks if block.groups is None else marks ^ block.groups
 
 
 def _version(package: str) -> str:

@@ -138,6 +138,10 @@ def scores_of(
     shares = rows.row_counts()[:, None] * loss.indicators(rows.targets())
     if class_weights is not None:
         shares /= class_weights
+    n_groups = None
+    if rows.leaves_groups:
+        kind = rows.left_out().kind
+        n_groups, shares = len(rows.left_out()), shares / np.bincount(kind[kind >= 0])[kind][:, None]
     row, label = np.nonzero(shares > 0)
     scores, weights = -np.expm1(loss.log_probabilities(predictor)[row, label]), shares[row, label]
     order = np.argsort(scores, kind="stable")
@@ -146,7 +150,7 @@ def scores_of(
         reason = "rows had part in the fit, and leaving them out is not exact for the log loss"
     else:
         reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
-    return ClassScores(scores[order], weights[order], outside and equal, reason)
+    return ClassScores(scores[order], weights[order], outside and equal, reason, n_groups)
 
 
 def conformal_sets(probabilities: Floats, calibration: ClassScores, coverage: Any) -> NDArray[np.bool_]:
@@ -155,7 +159,7 @@ def conformal_sets(probabilities: Floats, calibration: ClassScores, coverage: An
     All labels where there are too few rows for this coverage.
     """
     check_coverage(coverage)
-    m = len(calibration.scores)
+    m = len(calibration.scores) if calibration.n_groups is None else calibration.n_groups
     wanted = math.ceil(coverage * (m + 1) - 1e-9)
     if wanted > m:
         return np.ones(probabilities.shape, dtype=bool)

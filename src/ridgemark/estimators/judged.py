@@ -8,6 +8,7 @@ from ridgemark.errors import ParameterError
 from ridgemark.fitted import LeftOutTargets
 from ridgemark.losses import Loss
 from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows.groups import evenly
 from ridgemark.sampling import make_generator
 
 _MOST_KEPT = 4096  # rows from which intervals are made
@@ -33,23 +34,27 @@ def judged_rows(loss, predictor, passes, rows, outside, random_state):
     targets, weights = passes.targets()[rows], passes.row_counts()[rows]
     lost, null = losses_of(loss, targets, weights, predictor)
     below = weights @ (targets < loss.predicted(predictor)) / weights.sum()
-    eligible = np.flatnonzero(weights > 0)
-    kept = np.sort(make_generator(random_state).permutation(eligible)[:_MOST_KEPT])
-    equal = bool(np.ptp(weights[kept]) <= 1e-9 * weights[kept].max())
+    drawn = make_generator(random_state).permutation(np.flatnonzero(weights > 0))
+    groups = passes.left_out().kind[rows] if passes.leaves_groups else None
+    kept = np.sort((drawn if groups is None else evenly(drawn, groups))[:_MOST_KEPT])
+    weights, n_groups = weights[kept], None
+    if groups is not None:
+        _, which, sizes = np.unique(groups[kept], return_inverse=True, return_counts=True)
+        weights, n_groups = weights / sizes[which], len(sizes)
+    equal = bool(np.ptp(weights) <= 1e-9 * weights.max())
     rates = getattr(passes.source, "of_rates", False)
     if not outside:
         reason = "rows had part in the fit, and leaving them out is not exact for this loss"
     else:
         reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
-    return LeftOutTargets(
-        targets[kept, 0], weights[kept], predictor[kept], lost, null, below, outside and equal, reason, rates
-    )
+    about = targets[kept, 0], weights, predictor[kept], lost, null, below
+    return LeftOutTargets(*about, outside and equal, reason, rates, n_groups)
 
 
-def exposed(X: Any, y: Any, sample_weight: Any, exposure: Any) -> tuple[Any, Any, Any]:
+def exposed(X: Any, y: Any, sample_weight: Any, exposure: Any, groups: Any = None) -> tuple[Any, Any, Any]:
     """Return the rows as a source that knows its exposure, where one is given."""
     if exposure is None:
         return X, y, sample_weight
     if isinstance(X, RowSource):
         raise ParameterError("a RowSource brings its own exposure; give it to open_rows(..., exposure=...)")
-    return open_rows(X, target=y, weight=sample_weight, exposure=exposure), None, None
+    return open_rows(X, target=y, weight=sample_weight, exposure=exposure, group=groups), None, None

@@ -29,6 +29,7 @@ class LandmarkModel(ExplainedModel):
     """What all models from landmarks have in common; its children say what the model of some rows is."""
 
     _smaller_coefficients = "rescale the targets or choose a larger ridge"  # the remedy for coefficients beyond range
+    n_groups_ = FittedName(lambda model: model.rows.n_groups, optional=True, reason=": no groups were given")
     landmarks_ = FittedName(lambda model: model.function.points)
     landmark_indices_ = FittedName(lambda model: model.function.numbers)
     n_landmarks_ = FittedName(lambda model: model.function.n_points)
@@ -126,9 +127,9 @@ class LandmarkModel(ExplainedModel):
             background=_background(fit, kernel),
         )
 
-    def _passes_of_fit(self, X, y, sample_weight):
+    def _passes_of_fit(self, X, y, sample_weight, groups=None):
         """Return passes over rows of the fit, their weights in the unit of the fit."""
-        source, _ = self._open(X, y, sample_weight, reset=False)
+        source, _ = self._open(X, y, sample_weight, reset=False, groups=groups)
         return self._passes(source, self._model.sums.weight_unit)
 
     def _may_be_of_fit(self, passes):
@@ -184,7 +185,8 @@ def row_facts(fit):
     """Return what is kept of the rows that chose the landmarks."""
     rows = fit.rows
     found = repeats_and_columns(rows.summed, rows.distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
-    return RowFacts(**found, hashes=rows.distinct.smallest, sample=None)
+    n_groups = len(rows.choosing.left_out()) if rows.choosing.has_groups else None
+    return RowFacts(**found, hashes=rows.distinct.smallest, sample=None, n_groups=n_groups)
 
 
 def _background(fit, kernel):

@@ -278,7 +278,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     @computing
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
-        X, y, sample_weight = opened(X, y, sample_weight)
+        X, y, sample_weight, _ = opened(X, y, sample_weight)
         rows, labels, weights = self._judged(X, y, sample_weight)
         if y is None and labels is not None:
             labels = labels_of(X, labels[:, 0])
@@ -309,14 +309,14 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             warn_user(msg, ConvergenceWarning)
         return replace(model, loss=loss, classes=replace(classes, calibration=scores), cost=passes.cost)
 
-    def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
+    def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
         """Return training rows with indicators of the classes as targets, and the classes."""
-        X, y, sample_weight = opened(X, y, sample_weight)
+        X, y, sample_weight, groups = opened(X, y, sample_weight, groups)
         known = None if reset else self._model.classes
         labels = None
         if not isinstance(X, RowSource) and y is not None:
             labels, y = label_codes(y, known)
-        source, _ = super()._open(X, y, sample_weight, reset, keep_constant)
+        source, _ = super()._open(X, y, sample_weight, reset, keep_constant, groups)
         if source.n_targets != 1:
             raise DataError(f"the labels must be one column, got {source.n_targets} targets")
         if known is not None:

@@ -96,7 +96,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     ):
         """Take the parameters; they are checked by `fit`."""
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:  # type: ignore[override]
         """Choose landmarks.
 
         Parameters
@@ -106,11 +106,17 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         y : ignored
         sample_weight : array of shape (n,), optional
             Relative weights; 2 counts a row twice, zero leaves it out.
+        groups : None
+            Refused: features are chosen without targets, and no row is left out.
 
         Returns
         -------
         self
         """
+        if groups is not None or getattr(X, "has_groups", False):
+            raise ParameterError(
+                "NystromFeatures leaves no rows out and takes no groups; give them to the next estimator"
+            )
         return super().fit(X, None, sample_weight)
 
     @lazy_on_dask

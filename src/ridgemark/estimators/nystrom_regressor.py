@@ -127,7 +127,14 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
 
     @computing
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None, *, exposure: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        *,
+        exposure: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the model to rows and their targets.
 
@@ -144,12 +151,16 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         exposure : array of shape (n,), optional
             Of counts and amounts: how long or how much each row was exposed. The mean is the exposure times
             `exp(f(x))`. Counts are fitted as rates y/exposure with the exposure as weight.
+        groups : array of shape (n,), optional
+            The label of each row's group, whose rows leave together; see `NystromRidge.fit`.
 
         Returns
         -------
         self
         """
-        return super().fit(*exposed(X, y, sample_weight, exposure), checkpoint)
+        if exposure is not None:
+            X, y, sample_weight, groups = *exposed(X, y, sample_weight, exposure, groups), None
+        return super().fit(X, y, sample_weight, checkpoint, groups=groups)
 
     @lazy_on_dask
     def predict(self, X: Any, exposure: Any = None) -> NDArray[Any]:
@@ -190,7 +201,8 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
             )
         factor = self._exposure_of(X, exposure)
         predictor = self._linear(X)
-        ends = loss_intervals(loss, predictor, judged.targets, judged.weights, judged.predictors, coverage)
+        about = judged.targets, judged.weights, judged.predictors
+        ends = loss_intervals(loss, predictor, *about, coverage, judged.n_groups)
         return in_range(ends if factor is None else ends * factor[:, None], "the interval", _RESCALE)
 
     @computing
@@ -351,13 +363,13 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
             warn_user(msg, ConvergenceWarning)
         return replace(model, loss=solved.loss, judged=judged, cost=fitted.rows.cost)
 
-    def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
+    def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
         """Return training rows with one target, a rate where there are exposures, and their form."""
         if getattr(y, "ndim", 1) == 2 and not is_dask(y):
             if y.shape[1] != 1:
                 raise self._several(y.shape[1])
             y = column_or_1d(y, warn=True)
-        source, form = super()._open(X, y, sample_weight, reset, keep_constant)
+        source, form = super()._open(X, y, sample_weight, reset, keep_constant, groups)
         loss = make_loss(self.loss, self.quantiles) if reset else self._model_loss()
         if getattr(source, "has_exposure", False):
             source = mapped_rows(source, Rates(loss))

@@ -135,7 +135,9 @@ class NystromRidge(Regressor, RegressionModel):
         error at `ridge_` is of all rows.
     loo_residuals_ : array of shape (n,) or (n, n_targets)
         Leave-one-out residuals of all rows, for fixed landmarks and `scaled_ridge_`; exist if the ridge was chosen by
-        leave-one-out.
+        leave-one-out, or the fit had groups, with which each row leaves.
+    n_groups_ : int
+        Number of groups that left together; exists after a fit with groups.
     target_transform_ : TargetTransform
         The map of the target, with `target_transform`. In units of the target are predictions, intervals,
         `loo_residuals_` and effects; `dual_coef_`, `ridge_path_`, `calibration_`, `diagnose`, certificates and
@@ -219,7 +221,7 @@ class NystromRidge(Regressor, RegressionModel):
         Parameters
         ----------
         X, y, sample_weight
-            As for `fit`.
+            As for `fit`; rows with groups are refused, as a group may have rows in several calls.
 
         Returns
         -------
@@ -233,10 +235,12 @@ class NystromRidge(Regressor, RegressionModel):
         check_transform(self.target_transform)
         return super()._recipe()
 
-    def _fitted(self, X, y, sample_weight, checkpoint):
+    def _fitted(self, X, y, sample_weight, checkpoint, groups):
         """Return the model of these rows, fitted to the transformed target."""
         if self.target_transform is None:
-            return super()._fitted(X, y, sample_weight, checkpoint)
+            return super()._fitted(X, y, sample_weight, checkpoint, groups)
+        if groups is not None or getattr(X, "has_groups", False):
+            raise ParameterError("target_transform takes no groups; give mapped targets, for example numpy.log(y)")
         recipe = self._recipe()
         source, form = self._open(X, y, sample_weight)
         transform = choose_transform(self, recipe, source)
@@ -245,9 +249,9 @@ class NystromRidge(Regressor, RegressionModel):
             model = self._model_of(recipe, passes, form, random_state)
         return with_transform(model, transform, passes)
 
-    def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
+    def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
         """Return training rows and their form; of a fit to a transformed target with this target."""
-        source, form = super()._open(X, y, sample_weight, reset, keep_constant)
+        source, form = super()._open(X, y, sample_weight, reset, keep_constant, groups)
         transform = None if reset else self._model.transform
         return source if transform is None else TransformedRows(source, transform), form
 
@@ -277,6 +281,10 @@ class NystromRidge(Regressor, RegressionModel):
         if fitted.rows.are_sampled and solved.path is not None and solved.path.criterion == "loo":
             left_out = leave_one_out(choosing, solved.fit)
             return with_calibration(model, choosing, left_out, True, random_state)
+        if model.sums is not None and solved.path is None and choosing.leaves_groups:
+            left_out = leave_one_out(choosing, solved.fit)
+            model = self._with_left_out(model, choosing, left_out)
+            return with_calibration(model, choosing, left_out, True, random_state)
         if model.sums is not None and solved.path is None:
             return replace(model, drawn=draw_rows(model, choosing, True, random_state))
         return model
@@ -288,6 +296,8 @@ class NystromRidge(Regressor, RegressionModel):
             raise ParameterError(
                 "partial_fit does not transform targets; call fit with all rows, or give partial_fit mapped targets"
             )
+        if getattr(X, "has_groups", False):
+            raise ParameterError("partial_fit takes no groups, as a group may have rows in several calls; use fit")
         if known is None:
             source, form = self._open(X, y, sample_weight, keep_constant=True)
             return self._model_of(recipe, self._training_passes(source), form, self.random_state, may_grow=True)
@@ -301,7 +311,8 @@ class NystromRidge(Regressor, RegressionModel):
             sample=_sample(known, passes, recipe),
         )
         total = Sums(sums.factor, _sums_with(known, passes, recipe), sums.fit_intercept, sums.target_origin)
-        solved = solve_squares(passes, total, recipe, rows.sample, n_distinct=count_distinct(rows.hashes))
+        sample = None if rows.sample is None else rows.sample.passes(passes.memory_budget)
+        solved = solve_squares(passes, total, recipe, sample, n_distinct=count_distinct(rows.hashes))
         function = self._function_with(known.function, solved)
         model = FittedModel(
             schema=known.schema,
@@ -321,6 +332,10 @@ class NystromRidge(Regressor, RegressionModel):
 
     def _check_more_rows(self, known):
         """Refuse to add rows where their sums would not be those of the fit."""
+        if known.rows.n_groups is not None:
+            raise ParameterError(
+                "this model was fitted with groups of rows; fit it to all rows again, with their groups"
+            )
         sums = self._sums("partial_fit")
         if known.function.kernel.pairwise:
             raise DataError(

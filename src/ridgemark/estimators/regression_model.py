@@ -16,9 +16,10 @@ from ridgemark.estimators.calibration import repeats_and_columns, rows_among, wi
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.estimators.named_sets import column_of, labels_of_sets, ratios_of
 from ridgemark.estimators.own_units import effects_in_own_units
 from ridgemark.fitted import LeftOutRows
-from ridgemark.intervals import adaptive_intervals, jackknife_intervals, quantile_levels, standard_deviations
+from ridgemark.intervals import interval_ends, standard_deviations
 from ridgemark.losses import loss_sums, same_rows
 from ridgemark.path import leave_one_out
 from ridgemark.sampling import separate_generator
@@ -65,11 +66,14 @@ class RegressionModel(LandmarkModel):
         return values, in_form(self._model, in_range(spread, "the standard deviation", _RESCALE))
 
     @lazy_on_dask
-    def predict_interval(self, X: Any, coverage: Any = 0.9, adaptive: bool = True) -> NDArray[Any]:
+    def predict_interval(
+        self, X: Any, coverage: Any = 0.9, adaptive: bool = True, *, by: Any = None, density_ratio: Any = None
+    ) -> NDArray[Any]:
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
 
         Intervals are computed from the leave-one-out residuals of at most 4,096 calibration rows, without a refit.
-        Where the ridge was given, the first call computes these residuals.
+        Where the ridge was given, the first call computes these residuals. After a fit with groups they are intervals
+        for rows of new groups: residuals are those of rows left out with their group, and every group counts equally.
         `calibration_.guaranteed` says whether coverage of at least `1 - 2 (1 - coverage)` is proved (the guide shows
         how to get this guarantee); in practice coverage is near the target in both cases.
 
@@ -84,6 +88,13 @@ class RegressionModel(LandmarkModel):
             Whether the width follows the noise, estimated as a function of x from the same residuals, and grows away
             from the rows (not with a precomputed kernel, whose rows do not hold k(x, x)); otherwise intervals have
             about the same width everywhere, and take several times longer.
+        by : array of shape (n,), or str, optional
+            The label of each row's set, or the name of a column of X: coverage then holds within each named set of rows
+            (Mondrian). `calibrate` must have had labels too. A set with too few calibration rows for the coverage, or
+            none, gets the interval of all rows, with a warning.
+        density_ratio : array of shape (n,), optional
+            Density of the new rows over that of the calibration rows, at each row, in the unit of the ratios given to
+            `calibrate`: for rows from another population. An end is infinite where the ratios give no finite one.
         """
         sums, known = self._sums("predict_interval", compact=True), self._model.calibrated
         if known is None:
@@ -91,16 +102,26 @@ class RegressionModel(LandmarkModel):
                 "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
             )
         several = isinstance(coverage, list | tuple | np.ndarray) and np.ndim(coverage) == 1 and len(coverage)
-        levels = quantile_levels(coverage if several else [coverage], known.n_distinct)
-        intervals = adaptive_intervals if adaptive else jackknife_intervals
-        source = self._rows(X)
-        ends = in_range(intervals(self._passes(source), sums, known, levels), "the interval", _RESCALE)
+        X, by = column_of(X, by, getattr(self, "feature_names_in_", None))
+        source, asked = self._rows(X), coverage if several else [coverage]
+        labels, ratios = labels_of_sets(by, source.n_rows), ratios_of(density_ratio, source.n_rows)
+        ends = interval_ends(self._passes(source), sums, known, asked, adaptive, labels, ratios)
+        ends = ends if ratios is not None else in_range(ends, "the interval", _RESCALE)
         self._warn_of_unseen(source)
         ends = ends if self._model.transform is None else self._model.transform.inverse(ends)
         return in_form(self._model, ends if several else ends[:, :, 0])
 
     @computing
-    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def calibrate(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        by: Any = None,
+        density_ratio: Any = None,
+    ) -> Self:
         """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
 
         A fit with a given ridge has residuals of its calibration rows only, and a model after `partial_fit` has none.
@@ -110,8 +131,14 @@ class RegressionModel(LandmarkModel):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for `fit`.
+        X, y, sample_weight, groups
+            As for `fit`. Groups may be given where the fit had none, but not the other way round.
+        by : array of shape (n,), or str, optional
+            The label of each row's set, or the name of a column of X, which need not be a feature, for coverage within
+            each set; see `predict_interval`.
+        density_ratio : array of shape (n,), optional
+            Density of the rows to be predicted over that of these rows, at each of these; see `predict_interval`.
+            Sample weights are not used for it.
 
         Returns
         -------
@@ -119,7 +146,8 @@ class RegressionModel(LandmarkModel):
         """
         self._require_fit()
         with self._changing():
-            self._model = self._calibrated(X, y, sample_weight)
+            X, by = column_of(X, by, getattr(self, "feature_names_in_", None))
+            self._model = self._calibrated(X, y, sample_weight, groups, by, density_ratio)
         return self
 
     @computing
@@ -258,10 +286,14 @@ class RegressionModel(LandmarkModel):
             values, self._values(passes.source), transform, columns, self._values, passes.source
         )
 
-    def _calibrated(self, X, y, sample_weight):
+    def _calibrated(self, X, y, sample_weight, groups, by, density_ratio):
         """Return the model with leave-one-out residuals."""
         model, fit = self._model, self._sums("calibrate")
-        passes = self._passes_of_fit(X, y, sample_weight)
+        passes = self._passes_of_fit(X, y, sample_weight, groups)
+        if model.rows.n_groups is not None and not passes.has_groups:
+            raise DataError(
+                "the model was fitted with groups of rows; give their labels here too: calibrate(..., groups=)"
+            )
         given = loss_sums(passes, fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
         everything = same_rows(given, fit.moments)
         choosing = replace(model.choice.sums, gram=np.zeros_like(given.gram))
@@ -279,10 +311,12 @@ class RegressionModel(LandmarkModel):
         if everything:
             model = self._with_left_out(model, passes, left_out)
             found = repeats_and_columns(passes, passes.distinct_rows(), pairwise)
-            model = replace(model, rows=replace(model.rows, **found))
-        return with_calibration(model, passes, left_out, everything, self.random_state)
+            n_groups = len(passes.left_out()) if passes.has_groups else None
+            model = replace(model, rows=replace(model.rows, **found, n_groups=n_groups))
+        about = labels_of_sets(by, passes.source.n_rows), ratios_of(density_ratio, passes.source.n_rows)
+        return with_calibration(model, passes, left_out, everything, self.random_state, *about)
 
     def _with_left_out(self, model, passes, left_out):
         """Return the model with the residuals of all its rows."""
         in_range(left_out.residuals, "the leave-one-out residual", _RESCALE)
-        return replace(model, left_out=LeftOutRows(left_out, rows_among(model, passes)))
+        return replace(model, left_out=LeftOutRows(replace(left_out, pulls=None), rows_among(model, passes)))

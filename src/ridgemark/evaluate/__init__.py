@@ -1,6 +1,7 @@
-"""How good a model is beside others: boosting by cross-validation, measures of probabilities, and thresholds."""
+"""How good a model is: beside boosting, on the future, by measures of probabilities, and at a threshold."""
 
 from ridgemark.evaluate.boosting import BoostingErrors, boosting
+from ridgemark.evaluate.future import Forward, Window, forward
 from ridgemark.evaluate.probabilities import Threshold, choose_threshold, ranking
 
-__all__ = ["BoostingErrors", "Threshold", "boosting", "choose_threshold", "ranking"]
+__all__ = ["BoostingErrors", "Forward", "Threshold", "Window", "boosting", "choose_threshold", "forward", "ranking"]

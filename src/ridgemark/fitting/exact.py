@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ridgemark.backends import Indices
 from ridgemark.fitting.kernel import settle_kernel
 from ridgemark.fitting.landmarks import draw_landmarks, make_problem
 from ridgemark.fitting.recipe import Recipe
@@ -12,8 +13,10 @@ from ridgemark.fitting.squares import Solved, solve_squares
 from ridgemark.fitting.sums import sum_over_rows
 from ridgemark.passes import RowPasses
 from ridgemark.path import RidgePath
-from ridgemark.rows import ArrayRows
+from ridgemark.rows import DistinctRows
+from ridgemark.rows.groups import evenly
 
+_FEWEST_GROUPS = 10
 _SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
 _NEARLY_AS_GOOD = 5e-3  # share of the squared error by which ridges hardly differ on such a sample
 
@@ -27,17 +30,30 @@ def search_on_sample(rows: FitRows, recipe: Recipe, rng: np.random.Generator) ->
     sample the largest is taken: refinement needs several times fewer products with it.
     """
     passes, distinct = rows.choosing, rows.distinct
-    kinds = rng.permutation(len(distinct))[:_SAMPLE]
-    block = passes.take(np.flatnonzero(np.isin(distinct.kind, kinds)))
-    sample = RowPasses(ArrayRows(block.features, block.targets, block.weights), passes.memory_budget)
-    recipe_of_sample = replace(recipe, n_landmarks=len(kinds), selection="uniform")
+    sample = passes.passes_over_rows(_rows_of_groups(passes, rng) if passes.leaves_groups else _rows(distinct, rng))
+    n_landmarks = len(sample.distinct_rows())
+    recipe_of_sample = replace(recipe, n_landmarks=n_landmarks, selection="uniform")
     of_sample = rows_of_fit(sample, recipe)
     chosen = settle_kernel(of_sample, recipe_of_sample, rng)
     landmarks, _ = draw_landmarks(make_problem(of_sample, chosen, recipe_of_sample, rng), recipe_of_sample, rng)
     sums = sum_over_rows(of_sample, chosen, landmarks, recipe_of_sample, rng)
-    solved = solve_squares(sample, sums, recipe)
-    if isinstance(solved.path, RidgePath) and len(kinds) < len(distinct):
+    solved = solve_squares(sample, sums, recipe, sample if sample.leaves_groups else None, chosen.ridge)
+    if isinstance(solved.path, RidgePath) and n_landmarks < len(distinct):
         path = solved.path.raised(_NEARLY_AS_GOOD)
         solved = replace(solved, path=path, ridges=path.ridges[path.chosen])
     scaled = float(recipe.ridges(sums.moments).scaled_of(solved.ridges).min())
     return replace(recipe, ridge=scaled / rows.total_weight), solved
+
+
+def _rows(distinct: DistinctRows, rng: np.random.Generator) -> Indices:
+    """Return all rows that equal some distinct ones."""
+    return np.flatnonzero(np.isin(distinct.kind, rng.permutation(len(distinct))[:_SAMPLE]))
+
+
+def _rows_of_groups(passes: RowPasses, rng: np.random.Generator) -> Indices:
+    """Return the rows of some groups: whole ones, or of ten groups if those are large some rows of each."""
+    kind = passes.left_out().kind
+    order = rng.permutation(len(passes.left_out()))
+    ends = np.cumsum(np.bincount(kind[kind >= 0])[order])
+    rows = np.flatnonzero(np.isin(kind, order[: max(np.searchsorted(ends, _SAMPLE, side="right"), _FEWEST_GROUPS)]))
+    return np.sort(evenly(rng.permutation(rows), kind)[:_SAMPLE])

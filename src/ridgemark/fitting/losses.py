@@ -17,7 +17,6 @@ from ridgemark.path import (
     LossPath,
     LossSearch,
     Ridges,
-    leave_out,
     left_out_predictor,
     ridge_path,
     walk_downhill,
@@ -137,7 +136,7 @@ def _fit_squares(newton: Newton, rows: FitRows, sums: Sums, recipe: Recipe, tune
     solved = system.solve(np.vstack([moments.cross, moments.target_sum * sums.fit_intercept]))
     solution = RidgeSolution(solved[:-1], solved[-1] * sums.fit_intercept + sums.target_origin)
     squared = newton.with_loss(SQUARED, rows.summed)
-    predictor = leave_out(squared, solution, system).predictor
+    predictor = left_out_predictor(squared, NewtonFit(solution, system, 0.0, 0, True))
     targets, weights, _ = squared.drawn.members
     noise = float(weights @ (targets - predictor)[:, 0] ** 2 / weights.sum())
     return _Squares(float(ridges.values[position]), solution, predictor, noise)

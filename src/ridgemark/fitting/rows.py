@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ridgemark.backends import Indices
+from ridgemark.errors import ParameterError
 from ridgemark.fitting.recipe import Recipe
 from ridgemark.fitting.response import response_passes
 from ridgemark.losses import ClassLoss, Loss
@@ -53,6 +54,10 @@ class FitRows:
 
 def rows_of_fit(passes: RowPasses, recipe: Recipe, loss: Loss | None = None) -> FitRows:
     """Return the rows of a fit; beyond the memory budget a sample of the rows chooses."""
+    if passes.has_groups and recipe.criterion == "gcv":
+        raise ParameterError(
+            'generalised cross-validation leaves out single rows, not groups; choose ridge="loo", a number or a list'
+        )
     if loss is not None and not isinstance(loss, ClassLoss):
         response = response_passes(passes, loss)
         return FitRows(response, response, passes)

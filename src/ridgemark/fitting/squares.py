@@ -10,7 +10,6 @@ from ridgemark.fitting.sums import Sums
 from ridgemark.losses import SQUARED, Loss
 from ridgemark.passes import RowPasses
 from ridgemark.path import (
-    KeptRows,
     LeaveOneOut,
     LossPath,
     RidgePath,
@@ -52,17 +51,17 @@ def solve_squares(
     passes: RowPasses,
     sums: Sums,
     recipe: Recipe,
-    kept: KeptRows | None = None,
+    sample: RowPasses | None = None,
     first_ridge: float | None = None,
     n_distinct: int | None = None,
 ) -> Solved:
     """Choose the ridge and solve, with one more pass for leave-one-out.
 
-    Among many features the ridge is searched from `first_ridge` on, by leave-one-out on the rows kept, if there are
-    any; otherwise the whole path is computed.
+    Among many features, and where rows leave in groups, the ridge is searched from `first_ridge` on, by leave-one-out
+    on a sample of the rows, if there is one; otherwise the whole path is computed.
 
     Where `n_distinct` is given, the sums are over several batches with that many distinct rows, and `passes` reads only
-    the last batch. Leave-one-out then uses the rows kept of all batches; without them, generalised cross-validation
+    the last batch. Leave-one-out then uses the sample, of all batches; without one, generalised cross-validation
     replaces it, as it needs only the sums.
     """
     ridges, per_target = recipe.ridges(sums.moments), recipe.ridge_per_target
@@ -71,15 +70,14 @@ def solve_squares(
         given = np.repeat(ridges.values, n_targets), np.repeat(ridges.scaled, n_targets)
         return Solved(_solved(passes, sums, given[1]), given[0], None)
     may_search = isinstance(recipe.ridge, str) and recipe.criterion == "loo" and not per_target
-    if may_search and kept is not None and sums.many_features:
-        solved = _search(passes, sums, recipe, kept, first_ridge, n_distinct)
+    if may_search and sample is not None and (sums.many_features or sample.leaves_groups):
+        solved = _search(passes, sums, recipe, sample, first_ridge, n_distinct)
         if solved is not None:
             return solved
     solver, left_out = sums.spectral, None
     if recipe.criterion == "loo" and n_distinct is None:
         path, left_out = loo_path(passes, sums.factor, solver, ridges, sums.target_origin, per_target)
-    elif recipe.criterion == "loo" and kept is not None:
-        sample = kept.passes(passes.memory_budget)
+    elif recipe.criterion == "loo" and sample is not None:
         path, _ = loo_path(sample, sums.factor, solver, ridges, sums.target_origin, per_target, n_distinct)
         passes.count_entries(sample.n_kernel_evaluations)
     else:
@@ -92,14 +90,14 @@ def _search(
     passes: RowPasses,
     sums: Sums,
     recipe: Recipe,
-    kept: KeptRows,
+    sample: RowPasses,
     first_ridge: float | None,
     n_distinct: int | None,
 ) -> Solved | None:
     """Choose the ridge by a walk downhill from the first one, and solve; None where the sums do not determine it."""
     moments, ridges = sums.moments, recipe.ridges(sums.moments)
-    n_left_out, sample = n_distinct or passes.n_left_out, kept.passes(passes.memory_budget)
-    if first_ridge is None:
+    n_left_out = n_distinct or passes.n_left_out
+    if first_ridge is None and not sample.leaves_groups:
         rough = ridge_path(sums.leading, ridges, n_left_out)
         first_ridge = float(rough.ridges[rough.chosen[0]])
     centred = CentredMoments(moments, sums.fit_intercept)

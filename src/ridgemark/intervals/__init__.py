@@ -1,9 +1,14 @@
 """Uncertainty of predictions: standard deviations, and intervals from leave-one-out residuals."""
 
-from ridgemark.intervals.adaptive import adaptive_intervals
-from ridgemark.intervals.calibration import Calibration, CalibrationRows, calibration_of
+from ridgemark.intervals.calibration import (
+    Calibration,
+    CalibrationGroups,
+    CalibrationRows,
+    CalibrationSets,
+    calibration_of,
+)
 from ridgemark.intervals.covariance import noise_terms
 from ridgemark.intervals.deviations import noise_variance, standard_deviations
-from ridgemark.intervals.jackknife import jackknife_intervals
+from ridgemark.intervals.ends import interval_ends
 from ridgemark.intervals.noise import NoiseLevel, constant_noise
-from ridgemark.intervals.quantiles import quantile_levels, rows_needed
+from ridgemark.intervals.quantiles import check_coverage, quantile_levels, rows_needed

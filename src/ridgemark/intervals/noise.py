@@ -8,13 +8,15 @@ import numpy as np
 from ridgemark.backends import Floats, Indices
 from ridgemark.intervals.deviations import outside, unit_variance
 from ridgemark.intervals.quantiles import quantiles
-from ridgemark.losses import RidgeSolution
+from ridgemark.losses import RidgeSolution, loss_sums
 from ridgemark.passes import RowPasses, Workspace
-from ridgemark.path import LeaveOneOut, Ridges, loo_path
-from ridgemark.path.left_out import kept_share
+from ridgemark.path import LeaveOneOut, Ridges, loo_path, searched_path
+from ridgemark.path.left_out import kept_share, left_out_at
 from ridgemark.rows import ArrayRows, Block, RowGroups, group_rows
 from ridgemark.solvers import LandmarkFit, RidgeTask, SpectralSolver, ridge_form
+from ridgemark.solvers.landmark_fit import CentredMoments, solve_one_ridge
 
+_FEATURES_OF_GROUPS = 200  # the first ones, for the noise of rows that leave in groups
 _FEATURES = 500  # the first ones: the noise is a smooth function, for which they are enough
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
 _SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
@@ -63,12 +65,9 @@ def noise_of_rows(
     r are the leave-one-out residuals of the rows of the fit, or of a sample of them. The ridge of each target is that
     of the smallest leave-one-out error on the sample. Sizes are scaled so that the mean of `min((r/sigma)^2, 25)` is 1.
     """
-    weights, sizes = passes.row_counts(), np.abs(left_out.residuals)
+    weights = passes.row_counts()
+    sizes, unit, origin = _in_units(np.abs(left_out.residuals), weights)
     total = weights.sum()
-    unit = weights @ sizes / total
-    unit[unit == 0.0] = 1.0
-    sizes = sizes / unit
-    origin = weights @ sizes / total
     uneven = np.sqrt(weights @ (sizes - origin) ** 2 / total) > _EQUAL  # noise of one size has nothing to regress
     weighted = weights[:, None] * (sizes - origin) * uneven
     more = fit.moments.total_weight / total  # sums over a sample are raised to those of all rows
@@ -91,16 +90,66 @@ def noise_of_rows(
     path, sizes_left_out = loo_path(rows, factor, solver, ridges, origin, True, n_groups, groups)
     assert sizes_left_out is not None  # the rows are in memory
     passes.count_entries(rows.n_kernel_evaluations)
-    floor = np.maximum(_LOWEST * quantiles(sizes.T, own, [0.5])[:, 0], np.finfo(float).eps)
-    level = np.maximum(sizes - sizes_left_out.residuals, floor)
-    scale = unit * _scale(sizes / level, own)
-    solution = solver.solution(ridges.scaled[path.chosen])
+    # Each group counts once, so that weight 2 is a repeated row.
+    solution, variance = solver.solution(ridges.scaled[path.chosen]), unit_variance(fit, n_groups)
+    return _noise(fit, sizes, sizes_left_out.residuals, own, unit, origin, solution, variance)
+
+
+def noise_of_groups(rows: RowPasses, fit: LandmarkFit) -> tuple[NoiseLevel, Floats]:
+    """Return the same from some rows that leave in groups, whose targets are the sizes of their residuals.
+
+    The regression is on these rows alone, so that all of a group that is in it is left out; one ridge for all targets.
+    """
+    weights, factor = rows.row_counts(), fit.factor.leading(_FEATURES_OF_GROUPS)
+    sizes, unit, origin = _in_units(rows.targets(), weights)
+    source = rows.source
+    rows = RowPasses(
+        ArrayRows(rows.take(np.arange(source.n_rows)).features, sizes, weights, rows.group_labels), rows.memory_budget
+    )
+    centred = CentredMoments(loss_sums(rows, factor, origin), fit.fit_intercept)
+    ridges = _ridges(fit)
+    ridges = Ridges(ridges.values, ridges.values * centred.total_weight)
+    path, scaled = searched_path(rows, factor, centred, ridges, origin, None, source.n_rows), float(ridges.scaled[0])
+    if path is not None:
+        scaled = float(ridges.scaled_of(path.ridges[path.chosen])[0])
+    solved = solve_one_ridge(centred, scaled)
+    if solved is None:
+        return constant_noise(fit), np.ones_like(sizes)
+    left_out = left_out_at(rows, factor, centred, solved.inverse, np.full(sizes.shape[1], scaled), origin)
+    variance = unit_variance(fit, fit.moments.n_rows)
+    return _noise(fit, sizes, left_out.residuals, weights, unit, origin, solved.solution, variance)
+
+
+def _in_units(sizes: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the sizes of residuals over their mean, this mean, and the mean of the result; zeros stay."""
+    total = weights.sum()
+    unit = weights @ sizes / total
+    unit[unit == 0.0] = 1.0
+    sizes = sizes / unit
+    return sizes, unit, weights @ sizes / total
+
+
+def _noise(
+    fit: LandmarkFit,
+    sizes: Floats,
+    left_out: Floats,
+    weights: Floats,
+    unit: Floats,
+    origin: Floats,
+    solution: RidgeSolution,
+    variance: Floats,
+) -> tuple[NoiseLevel, Floats]:
+    """Return the noise of a regression of sizes, and its values at the rows, from the residuals of sizes left out.
+
+    Its features are the first ones of the fit. The function has no variance where k(x, x) of new rows is not known.
+    """
+    floor = np.maximum(_LOWEST * quantiles(sizes.T, weights, [0.5])[:, 0], np.finfo(float).eps)
+    level = np.maximum(sizes - left_out, floor)
+    scale = unit * _scale(sizes / level, weights)
     coefficients = np.zeros((fit.factor.rank, len(scale)))
-    coefficients[: factor.rank] = solution.coefficients * scale
+    coefficients[: len(solution.coefficients)] = solution.coefficients * scale
     solution = RidgeSolution(coefficients, (solution.intercept + origin) * scale)
-    # Each group counts once, so that weight 2 is a repeated row; zero where k(x, x) of new rows is not known.
-    variance = unit_variance(fit, n_groups) * (not _pairwise(fit))
-    return NoiseLevel(solution, floor * scale, variance, False), level * scale
+    return NoiseLevel(solution, floor * scale, variance * (not _pairwise(fit)), False), level * scale
 
 
 def _pairwise(fit: LandmarkFit) -> bool:

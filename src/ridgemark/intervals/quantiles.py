@@ -20,16 +20,16 @@ def rows_needed(coverage: float) -> int:
     return math.ceil(coverage / (1 - coverage) - 1e-9)
 
 
-def quantile_levels(coverages: Sequence[Any], n_distinct: int) -> list[float]:
-    """Return for each coverage the share of G distinct rows, counted by weight: `ceil(coverage (G + 1))/G`."""
+def quantile_levels(coverages: Sequence[Any], n_distinct: int, what: str = "distinct calibration rows") -> list[float]:
+    """Return for each coverage the share of G distinct rows, or groups, by weight: `ceil(coverage (G + 1))/G`."""
     levels = []
     for coverage in coverages:
         check_coverage(coverage)
         wanted = math.ceil(coverage * (n_distinct + 1) - 1e-9)
         if wanted > n_distinct:
             raise ParameterError(
-                f"coverage {coverage:g} needs at least {rows_needed(coverage)} distinct calibration rows, got "
-                f"{n_distinct}; ask for less coverage or give more rows"
+                f"coverage {coverage:g} needs at least {rows_needed(coverage)} {what}, got {n_distinct}; ask for less "
+                "coverage or give more rows"
             )
         levels.append(wanted / n_distinct)
     return levels
@@ -49,3 +49,22 @@ def quantiles(values: Array, weights: Array, levels: Sequence[float]) -> Array:
     enough = [(level - 1e-9) * float(weights.sum()) for level in levels]
     places = [backend.count(shares < least, axis=1) for least in enough]
     return xp.stack([values[lines, order[lines, place]] for place in places], axis=1)
+
+
+def quantiles_beyond(values: Array, weights: Array, coverages: Sequence[float], own: Array) -> Array:
+    """Return weighted quantiles of each line, where one more value, infinity, has a weight of its own in every line.
+
+    A quantile is the smallest value such that it and the values below have at least the share `coverage` of all weight,
+    that of infinity included; shape (lines, coverages).
+    """
+    backend, xp = backend_of(values), backend_of(values).xp
+    order, lines = xp.argsort(values, axis=1), xp.arange(len(values), device=backend.device)
+    reached, total = weights[order].cumsum(1), float(weights.sum())
+    ordered = xp.concat(
+        [values[lines[:, None], order], xp.full((len(values), 1), math.inf, dtype=values.dtype)], axis=1
+    )
+    ends = []
+    for coverage in coverages:
+        enough = coverage * (total + own) - 1e-9 * total
+        ends.append(ordered[lines, backend.count(reached < enough[:, None], axis=1)])
+    return xp.stack(ends, axis=1)

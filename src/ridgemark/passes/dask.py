@@ -16,6 +16,7 @@ from ridgemark.backends import NUMPY, Backend, on_host, one_blas_thread
 from ridgemark.passes.device import DeviceExecutor, placed
 from ridgemark.passes.task import RunningSum, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock
+from ridgemark.passes.whole_groups import whole_groups
 from ridgemark.rows.base import BaseRows, Block
 from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, delayed, delayed_value
 
@@ -54,11 +55,14 @@ class PartitionTask:
                 along = along(prepared(whole, self.weight_unit) for whole in rows.blocks(self.block_rows))
 
             def work(block: Block, workspace: Workspace) -> Any:
-                own = slice(block.start, block.start + block.n_rows)
+                own = slice(block.start, block.start + block.n_rows) if block.taken is None else block.taken
                 block = replace(block, start=first + block.start, along=tuple(values[own] for values in along))
+                block = block if backend is NUMPY else replace(block, groups=None)
                 return on_host(task(prepared(block, self.weight_unit, backend), workspace), backend)
 
             blocks = rows.blocks(self.block_rows)
+            if self.task.of_groups:
+                blocks = map(rows.take, whole_groups(along[0], self.block_rows))
             if backend is NUMPY:
                 workspace = Workspace()
                 yield from ((block, work(block, workspace)) for block in blocks)
@@ -144,7 +148,20 @@ def _chains(source: DaskRows) -> list[list[list[int]]]:
 
 
 def _mapped(work: PartitionTask, first: int, along: Along, *part: Any) -> list[tuple[int, Any]]:
-    return [(block.n_rows, result) for block, result in work.results(first, along, part)]
+    results = list(work.results(first, along, part))
+    if work.task.of_groups:
+        return [(sum(block.n_rows for block, _ in results), _in_row_order(results))]
+    return [(block.n_rows, result) for block, result in results]
+
+
+def _in_row_order(results: Sequence[tuple[Block, Any]]) -> Any:
+    """Return the results of blocks of whole groups as that of one block: rows stacked in their order, sums added."""
+    order = np.argsort(np.concatenate([block.taken for block, _ in results if block.taken is not None]))
+    of_rows, sums = zip(
+        *(result if isinstance(result, tuple) else (result, None) for _, result in results), strict=True
+    )
+    stacked = np.concatenate(of_rows)[order]
+    return stacked if sums[0] is None else (stacked, _sum(sums))
 
 
 def _added(work: PartitionTask, first: int, along: Along, *part: Any, so_far: Any = None) -> Any:

@@ -17,6 +17,7 @@ from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
 from ridgemark.passes.task import Cost, RunningSum, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
+from ridgemark.passes.whole_groups import whole_groups
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, DaskRows, RowSource, block_rows_for
 
 Result = TypeVar("Result")
@@ -112,6 +113,8 @@ class TaskRunner:
     def map(self, task: Task, along: Along = (), out: Any = None) -> NDArray[Any]:
         """Return the task's results, one row for each row, stacked in row order into `out` or a new array.
 
+        A task of whole groups takes `along` first the number of each row's group.
+
         `out` may be on the device that computes, unless rows are on workers of Dask. A journal keeps a new array only:
         one that the caller provides is large.
         """
@@ -206,11 +209,11 @@ class TaskRunner:
             rows, more = on_host(result if adds else (result, None), backend)
             if out is None:
                 out = np.empty((self.source.n_rows, *rows.shape[1:]), rows.dtype)
-            out[block.start : block.start + block.n_rows] = rows
+            out[_places(block)] = rows
             done = out[: block.start + block.n_rows]
             if adds:
                 total.add(more)
-            if key is not None:
+            if key is not None and block.taken is None:
                 self._note(key, block, (done, total.value) if adds else done)
         assert out is not None  # every source has at least one row
         return (out, total.value) if adds else out
@@ -222,7 +225,7 @@ class TaskRunner:
             sums[NUMPY] = RunningSum(begun)
         for block, result, backend in self._run(task, along, row, adds=True):
             sums.setdefault(backend, RunningSum()).add(result)
-            if key is not None:
+            if key is not None and block.taken is None:
                 self._note(key, block, sums[backend].value)
         (first, total), *others = sums.items()
         for _, other in others:
@@ -255,8 +258,8 @@ class TaskRunner:
             tasks |= {other: moved(task, other) for other in backend.others()}
 
         def work(block: Block, workspace: Workspace) -> Any:
-            rows, here = slice(block.start, block.start + block.n_rows), workspace.backend
-            block = block if here is NUMPY else self._sent(block, here)
+            rows, here = _places(block), workspace.backend
+            block = block if here is NUMPY else self._sent(replace(block, groups=None), here)
             given = replace(block, along=tuple(values[rows] for values in along))
             given = given if held is None else replace(given, held=held[rows])
             result = tasks[here](prepared(given, self.weight_unit, here), workspace)
@@ -267,6 +270,8 @@ class TaskRunner:
 
         executor = self.executor if backend is NUMPY else DeviceExecutor(*tasks)
         blocks, n_blocks = self.source.blocks(block_rows, start), -(-n_rows // block_rows)
+        if task.of_groups:
+            blocks = map(self.source.take, whole_groups(along[0], block_rows))
         ahead = getattr(self.source, "reads_ahead", False)
         most = max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1)
         for block, (result, here) in executor.in_order(work, blocks, n_blocks, clock, ahead=ahead, most_workers=most):
@@ -338,3 +343,8 @@ class TaskRunner:
     def _bytes_per_row(self, width: int) -> int:
         # A block holds its rows twice (as read, and scaled) and up to four arrays of the task's width.
         return 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
+
+
+def _places(block: Block) -> slice | NDArray[np.intp]:
+    """Return where the rows of a block are among all rows."""
+    return slice(block.start, block.start + block.n_rows) if block.taken is None else block.taken

@@ -26,6 +26,7 @@ from ridgemark.rows import (
     row_weights,
 )
 from ridgemark.rows.base import unit_of_weights
+from ridgemark.rows.groups import labelled_rows
 
 # Rows are cells of a table if every column has two values, and at most 20 rows are distinct, each with ten equal rows
 # or more on average.
@@ -49,6 +50,7 @@ class RowPasses(TaskRunner):
     _surveyed: tuple[DistinctRows, Columns] | None = None
     _groups: RowGroups | None = None
     _left_out: DistinctRows | None = None
+    _labels: NDArray[np.uint64] | None = None
     _sampled: tuple[SampledRows, int, Columns] | None = None
 
     def with_source(self, source: RowSource) -> Self:
@@ -66,8 +68,29 @@ class RowPasses(TaskRunner):
 
     @property
     def n_left_out(self) -> int:
-        """Number of groups that leave-one-out leaves out."""
-        return self.n_distinct if self.beyond_memory else len(self.left_out())
+        """Number of groups that leave-one-out leaves out; of distinct rows where rows have labels of groups.
+
+        It is the number of observations in generalised cross-validation, which knows nothing of groups.
+        """
+        alone = self.beyond_memory or self.leaves_groups
+        return self.n_distinct if alone else len(self.left_out())
+
+    @property
+    def leaves_groups(self) -> bool:
+        """Whether several rows, of any features, leave together: those with equal labels."""
+        return self.has_groups and (self.beyond_memory or self.left_out().has_repeats)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether rows have labels of groups."""
+        return getattr(self.source, "has_groups", False)
+
+    @property
+    def group_labels(self) -> NDArray[np.uint64]:
+        """The hash of the label of every row's group; it is kept."""
+        if self._labels is None:
+            self._labels = self.map(BlockFunction("groups", attrgetter("groups")))
+        return self._labels
 
     @property
     def total_weight(self) -> float:
@@ -132,17 +155,58 @@ class RowPasses(TaskRunner):
     def sample(self) -> tuple[SampledRows, int, Columns]:
         """Return a uniform sample of the distinct rows, an estimate of their number, and the columns; it is kept.
 
-        The sample has the rows with the smallest hashes, so a row is in it with all that equal it. It takes one pass,
-        and a second one if so many rows are equal that the first found too few distinct rows.
+        The sample has the rows with the smallest hashes, so a row is in it with all that equal it; where rows have
+        labels of groups, the groups with the smallest ones. It takes one pass, and a second one if so many rows are
+        equal that the first found too few distinct rows.
         """
         if self._sampled is None:
-            self._sampled = sample_rows(lambda task: (piece for _, piece, _ in self._run(task, ())), self.source.n_rows)
+            n_groups = getattr(self.source, "n_groups", None)
+            run = lambda task: (piece for _, piece, _ in self._run(task, ()))  # noqa: E731
+            self._sampled = sample_rows(run, self.source.n_rows, n_groups)
         return self._sampled
+
+    def units_left_out(self) -> tuple[Indices, RowGroups]:
+        """Return one row for each group of equal rows that is left out, in random order, and sums over these groups.
+
+        Where rows leave in groups of any rows, all single rows, those of a group one after the other.
+        """
+        if not self.leaves_groups:
+            return self.left_out().indices, self.left_out_groups()
+        return self.single_rows(), RowGroups(self.row_counts(), None)
+
+    def single_rows(self) -> Indices:
+        """Return the rows of positive weight, sorted by their groups, which are in random order."""
+        kind = self.left_out().kind
+        place = np.empty(len(self.left_out()), dtype=np.intp)
+        place[self.groups_at_random()] = np.arange(len(place))
+        rows = np.flatnonzero(kind >= 0)
+        return rows[np.argsort(place[kind[rows]], kind="stable")]
+
+    def sample_of_groups(self) -> Self:
+        """Return passes over some whole groups, drawn uniformly: 30 of them and 2,048 rows, or 8 and 8,192, or all."""
+        left_out = self.left_out()
+        sizes = np.cumsum(left_out.totals((left_out.kind >= 0).astype(float))[self.groups_at_random()])
+        enough = [np.searchsorted(sizes, n_rows) + 1 for n_rows in (2048, 8192)]
+        count = min(max(enough[0], 30), max(enough[1], 8), len(sizes))
+        if count == len(sizes):
+            return self
+        return self.passes_over_rows(np.flatnonzero(np.isin(left_out.kind, self.groups_at_random()[:count])))
+
+    def passes_over_rows(self, rows: Indices) -> Self:
+        """Return passes over some rows, in memory."""
+        taken = self.take(rows)
+        source = ArrayRows(taken.features, taken.targets, taken.weights, taken.groups)
+        return type(self)(source, self.memory_budget)
+
+    def groups_at_random(self) -> Indices:
+        """Return the groups of `left_out` in the order of their labels' hashes, which knows nothing of their sizes."""
+        left_out = self.left_out()
+        return np.argsort(self.group_labels[left_out.indices])
 
     def passes_over_sample(self) -> Self:
         """Return passes over the sample, in memory."""
         rows = self.sample()[0]
-        source = ArrayRows(rows.features, rows.targets if self.source.n_targets else None, rows.weights)
+        source = ArrayRows(rows.features, rows.targets if self.source.n_targets else None, rows.weights, rows.groups)
         source.feature_names, source.encoder = self.source.feature_names, getattr(self.source, "encoder", None)
         return type(self)(source, self.memory_budget, self.progress)
 
@@ -171,12 +235,16 @@ class RowPasses(TaskRunner):
     def left_out(self) -> DistinctRows:
         """Return the groups that leave-one-out leaves out: of equal rows, or of one row each in cells of a table.
 
-        Rows are cells of a table if every column has two values, as indicators of categories have, and at most 20 rows
-        are distinct, with ten equal rows or more for each on average. A new row then equals some training rows, and a
-        fit without all of these would have no data for its cell: rows are left out one by one. The result is kept.
+        Where rows have labels of groups, these are the groups. Otherwise rows are cells of a table if every column has
+        two values, as indicators of categories have, and at most 20 rows are distinct, with ten equal rows or more for
+        each on average. A new row then equals some training rows, and a fit without all of these would have no data for
+        its cell: rows are left out one by one. The result is kept.
         """
         if self._left_out is None:
             distinct, columns = self._survey()
+            if self.has_groups:
+                self._left_out = labelled_rows(self.group_labels, distinct)
+                return self._left_out
             is_table = len(distinct) <= _MOST_CELLS and bool(columns.two_valued.all())
             cells = is_table and np.count_nonzero(distinct.kind >= 0) >= _ROWS_PER_CELL * len(distinct)
             self._left_out = distinct.one_by_one() if cells else distinct

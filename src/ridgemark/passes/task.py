@@ -46,6 +46,7 @@ class Task(ABC):
 
     what: ClassVar[str] = "rows"  # shown as progress
     on_device: ClassVar[bool] = True  # whether it computes on the device of the passes, or on the host
+    of_groups: ClassVar[bool] = False  # whether every block must have whole groups of rows, each in rows that follow
     arrays: ClassVar[int] = 1  # arrays of as many columns as the task evaluates kernel values
 
     def __init_subclass__(cls) -> None:

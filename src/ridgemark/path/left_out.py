@@ -1,7 +1,9 @@
 """Closed-form leave-one-out: residuals of every row for all ridges of a path, or for one."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -10,10 +12,14 @@ from sklearn.utils import gen_batches
 from ridgemark.backends import NUMPY, Array, Floats, Indices, backend_of
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses, Workspace
+from ridgemark.passes.whole_groups import group_sizes
 from ridgemark.rows import Block, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.solvers import LandmarkFit, RidgeInverse, RidgeTask, ridges_form
+from ridgemark.solvers.groups import GroupSystem, kept_root
 from ridgemark.solvers.landmark_fit import CentredMoments
 
+MOST_PULLS = 4096  # groups
+_LONG = 4096  # rows; a larger group is processed in parts
 _SQUARED_AT_ONCE = 256  # rows: their squares stay in the processor's cache
 
 
@@ -34,18 +40,41 @@ class LeaveOneOut:
         In units of their mean; the noise variance of row i is the mean noise variance over its weight.
     size_sums : array of shape (rank, n_targets)
         `B'W|r|`, r the residuals: what regression of their sizes on the features B needs.
+    pulls : GroupPulls or None
+        Of rows that leave in groups: what some of the groups add to the coefficients.
     """
 
     residuals: Annotated[Floats, "(n, t)"]
     potential: Annotated[Floats, "(n, t)"]
     weights: Annotated[Floats, "(n)", ">= 0"]
     size_sums: Annotated[Floats, "(_, t)"]
+    pulls: GroupPulls | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPulls:
+    """Of some groups `Bc'W r` and `sum w r`, r their residuals without the group: F^-1 times it leaves with the group.
+
+    Attributes
+    ----------
+    groups : array of shape (g,)
+        The groups' numbers, ascending.
+    features : array of shape (g, rank, n_targets)
+        `Bc'W r`, Bc the centred features of the group's rows.
+    constants : array of shape (g, n_targets)
+        `sum w r`.
+    """
+
+    groups: Indices
+    features: Floats
+    constants: Floats
 
 
 def leave_one_out(passes: RowPasses, fit: LandmarkFit) -> LeaveOneOut:
     """Return residuals and potentials in one pass, for every target at its own ridge.
 
-    A group g of rows with equal features is left out with all its weight W_g. With
+    Where rows have labels of groups, see `GroupsLeftOut`. Otherwise a group g of rows with equal features is left out
+    with all its weight W_g. With
     `t_g = 1/sum w + c_g' (Bc'WBc + n lambda)^-1 c_g`, c_g its centred features (without an intercept, no 1/sum w and
     no centring), `h_g = W_g t_g`, and ybar_g its weighted mean target, the rows with other features predict
     `f - h_g/(1 - h_g) (ybar_g - f)`: as a refit does.
@@ -66,9 +95,31 @@ def left_out_at(
     different, first, chosen = np.unique(scaled_ridge, return_index=True, return_inverse=True)
     if inverse.factors.shape[1] > len(different):
         inverse = replace(inverse, factors=inverse.factors[:, first])
-    task = ChosenLeftOut(**ridges_form(factor, centred, inverse, different, origin), chosen=chosen)
-    both, sums = passes.map_and_reduce(task, _along(groups or passes.left_out_groups()))
+    form = ridges_form(factor, centred, inverse, different, origin)
+    if passes.leaves_groups:
+        return _groups_left_out(passes, GroupsChosen(**form, chosen=chosen), inverse)
+    task = ChosenLeftOut(**form, chosen=chosen)
+    both, sums = passes.map_and_reduce(task, _along(passes, groups))
     return left_out_results(passes, centred, inverse, both[:, 0], both[:, 1], sums)
+
+
+def _groups_left_out(passes: RowPasses, task: GroupsChosen, inverse: RidgeInverse) -> LeaveOneOut:
+    """Return the results of rows that leave in groups, with pulls of as many groups as a quarter of memory holds."""
+    rank, n_targets = len(inverse.root), len(task.target_mean)
+    count = min(MOST_PULLS, max(100, passes.budget // (32 * rank * n_targets)))
+    wanted = np.zeros(len(passes.left_out()), dtype=bool)
+    wanted[passes.groups_at_random()[:count]] = True
+    numbers = passes.left_out().kind
+    both, pieces = passes.map_and_reduce(task, (numbers, (numbers >= 0) & wanted[numbers]))
+    groups, features, constants = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    order = np.argsort(groups)
+    turned = features[order].transpose(1, 0, 2)
+    features = inverse.of_features(turned.reshape(rank, -1)).reshape(turned.shape).transpose(1, 0, 2)
+    weights = passes.row_counts()
+    unit = np.count_nonzero(weights) / weights.sum()
+    nothing = np.zeros((rank, n_targets))
+    pulls = GroupPulls(groups[order], features, constants[order])
+    return LeaveOneOut(both[:, 0], both[:, 1], weights * unit, nothing, pulls)
 
 
 def left_out_results(
@@ -99,16 +150,28 @@ def path_errors(
     Where that fits into memory return also what `LeftOut` gives for all rows.
     """
     total, (_, n_values) = passes.total_weight, parts["fits"].shape
+    errors = _leaving(passes, LeftOutErrors, GroupErrors)(**parts)
     if passes.beyond_memory:
-        return passes.reduce(LeftOutErrors(**parts), along_partition) / total, None
-    along = _along(groups or passes.left_out_groups())
+        return passes.reduce(errors, numbers_in_partition if passes.has_groups else along_partition) / total, None
+    along = _along(passes, groups)
     if passes.holds(4 * (n_values + len(parts["scaled_ridge"]))):
-        results, sums = passes.map_and_reduce(LeftOut(**parts), along)
+        results, sums = passes.map_and_reduce(_leaving(passes, LeftOut, GroupsLeftOut)(**parts), along)
         return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, (results, sums)
-    return passes.reduce(LeftOutErrors(**parts), along) / total, None
+    return passes.reduce(errors, along) / total, None
 
 
-def _along(groups: RowGroups) -> tuple[Floats, ...]:
+def _leaving(passes: RowPasses, equal: Callable[..., RidgeTask], groups: Callable[..., RidgeTask]) -> Any:
+    """Return the task that leaves out whole groups of any rows where these have labels, or else that of equal rows."""
+    return groups if passes.leaves_groups else equal
+
+
+def _along(passes: RowPasses, groups: RowGroups | None = None) -> tuple[Any, ...]:
+    if passes.leaves_groups:
+        return (passes.left_out().kind,)
+    return _sums_of(groups or passes.left_out_groups())
+
+
+def _sums_of(groups: RowGroups) -> tuple[Floats, ...]:
     return (groups.weights,) if groups.gaps is None else (groups.weights, groups.gaps)
 
 
@@ -117,7 +180,14 @@ def along_partition(blocks: Iterable[Block]) -> tuple[Floats, ...]:
     of_blocks = [(row_hashes(block), row_weights(block), block.targets) for block in blocks]
     hashes, weights, targets = (np.concatenate(values) for values in zip(*of_blocks, strict=True))
     distinct = find_distinct(hashes, weights)
-    return _along(group_rows(distinct, weights, targets if distinct.has_repeats else None))
+    return _sums_of(group_rows(distinct, weights, targets if distinct.has_repeats else None))
+
+
+def numbers_in_partition(blocks: Iterable[Block]) -> tuple[Indices]:
+    """Return what `_along` does, for the groups of one partition, which has all their rows."""
+    of_blocks = [(block.groups, row_weights(block)) for block in blocks]
+    labels, weights = (np.concatenate(values) for values in zip(*of_blocks, strict=True))
+    return (find_distinct(labels, weights).kind,)
 
 
 class LeftOut(RidgeTask):
@@ -177,6 +247,131 @@ class ChosenLeftOut(LeftOut):
         results, coordinates = self.left_out(block, workspace)
         both = at_chosen(results, self.chosen)
         return workspace.backend.xp.stack(both, axis=1), size_sums(coordinates, block, both[0])
+
+
+class GroupsLeftOut(LeftOut):
+    """As `LeftOut`, each row without all rows of its group; given along is the number of each row's group.
+
+    `GroupSystem` has the formula. `wants_variance` says whether potentials are complete.
+    """
+
+    on_device: ClassVar[bool] = False
+    of_groups: ClassVar[bool] = True
+    wants_variance: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        return super().width + self.kernel_entries
+
+    def __call__(self, block: Block, workspace: Workspace) -> Any:
+        results, coordinates = self.left_out(block, workspace)
+        return results, np.zeros((coordinates.shape[1], len(self.scaled_ridge), len(self.target_mean)))
+
+    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+        """Return the residuals with the potentials, and the features in the coordinates of the root.
+
+        A group of very many rows is processed in parts; then the features are those of the last part.
+        """
+        sizes = group_sizes(block.along[0])
+        if len(sizes) == 1 and block.n_rows > max(_LONG, len(self.inverse.root)):
+            return self._in_parts(block, workspace)
+        results, coordinates, root = self._in_fit(block, workspace)
+        shrunk = workspace.array("shrunk", (block.n_rows, coordinates.shape[1] + 1))
+        for k in range(len(self.scaled_ridge)):
+            np.multiply(coordinates, np.sqrt(self.inverse.factors[:, k]), out=shrunk[:, :-1])
+            shrunk[:, -1] = np.sqrt(self.share_of_constant)
+            shrunk *= root
+            system = GroupSystem.of(shrunk, sizes)
+            left_out = system.solve(root * results[:, k, :-1])
+            results[:, k, :-1] = np.where(root > 0.0, left_out / np.where(root > 0.0, root, 1.0), results[:, k, :-1])
+            if self.wants_variance:
+                results[:, k, -1] += system.variance()
+        return results, coordinates
+
+    def _in_fit(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
+        """Return the residuals of the fit with the first part of the potentials, coordinates, and roots of weights."""
+        coordinates, _, squares = self.coordinates(block, workspace)
+        n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridge), len(self.target_mean)
+        weights = row_weights(block)[:, None]
+        results = np.empty((n_rows, n_ridges, n_targets + 1))
+        results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
+        results[:, :, :-1] -= (coordinates @ self.fits).reshape(n_rows, n_ridges, n_targets)
+        results[:, :, -1] = weights * self.unexplained(block, squares)[:, None] / self.scaled_ridge
+        return results, coordinates, np.sqrt(weights)
+
+    def _in_parts(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+        """Return the same for one group of very many rows, of which parts are in memory.
+
+        A first walk over the parts sums `[c 1]'W [c 1]` and `[c 1]'W e`; a second one leaves the rows out.
+        """
+        gram: Any = 0.0
+        pulled: Any = 0.0
+        for part in block.parts(_LONG):
+            results, coordinates, root = self._in_fit(part, workspace)
+            weighted = root * np.column_stack([coordinates, np.ones(part.n_rows)])
+            gram = gram + weighted.T @ weighted
+            pulled = pulled + np.tensordot(weighted, root[:, :, None] * results[:, :, :-1], (0, 0))
+        constant = np.full((1, len(self.scaled_ridge)), np.sqrt(self.share_of_constant))
+        scales = np.vstack([np.sqrt(self.inverse.factors), constant])
+        roots = [kept_root(scale[:, None] * gram * scale) * scale for scale in scales.T]
+        moves = [root.T @ (root @ pulled[:, k]) for k, root in enumerate(roots)]
+        every = []
+        for part in block.parts(_LONG):
+            results, coordinates, root = self._in_fit(part, workspace)
+            rows = np.column_stack([coordinates, np.ones(part.n_rows)])
+            for k, (move, inverse) in enumerate(zip(moves, roots, strict=True)):
+                results[:, k, :-1] += rows @ move
+                if self.wants_variance:
+                    results[:, k, -1] += ((root * rows @ inverse.T) ** 2).sum(axis=1)
+            every.append(results)
+        return np.concatenate(every), coordinates
+
+
+class GroupErrors(LeftOutErrors, GroupsLeftOut):
+    """As `LeftOutErrors`, for groups."""
+
+    wants_variance: ClassVar[bool] = False
+
+
+class GroupsChosen(GroupsLeftOut):
+    """Residuals and potentials at each target's own ridge, shape (rows, 2, targets), and pulls of some groups.
+
+    A second result is a list of one triple: numbers of groups, `C'W r` with C the features in the coordinates of the
+    root, and `sum w r`. Given along, second, is whether a row's group is one of these.
+    """
+
+    chosen: Indices
+
+    def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, list[tuple[Indices, Floats, Floats]]]:
+        results, coordinates = self.left_out(block, workspace)
+        both, sizes = at_chosen(results, self.chosen), group_sizes(block.along[0])
+        if len(coordinates) < block.n_rows:
+            return np.stack(both, axis=1), self._pulls_in_parts(block, workspace, both[0])
+        starts = np.cumsum(sizes) - sizes
+        numbers, wanted = (values[starts] for values in block.along)
+        weighted, rows = row_weights(block)[:, None] * both[0], np.repeat(wanted, sizes)
+        pulls = np.zeros((np.count_nonzero(wanted), coordinates.shape[1], weighted.shape[1]))
+        if len(pulls):
+            features, starts = coordinates[rows], np.cumsum(sizes[wanted]) - sizes[wanted]
+            for t, of_target in enumerate(weighted[rows].T):
+                pulls[:, :, t] = np.add.reduceat(features * of_target[:, None], starts)
+        constants = np.add.reduceat(weighted, np.cumsum(sizes) - sizes)[wanted]
+        return np.stack(both, axis=1), [(numbers[wanted], pulls, constants)]
+
+    def _pulls_in_parts(
+        self, block: Block, workspace: Workspace, residuals: Floats
+    ) -> list[tuple[Indices, Floats, Floats]]:
+        """Return the pulls of one group whose features are not in memory together."""
+        numbers, wanted = (values[:1] for values in block.along)
+        if not wanted[0]:
+            return []
+        weighted, first = row_weights(block)[:, None] * residuals, 0
+        pulls = np.zeros((len(self.inverse.root), residuals.shape[1]))
+        for part in block.parts(_LONG):
+            last = first + part.n_rows
+            pulls += self.coordinates(part, workspace)[0].T @ weighted[first:last]
+            first = last
+        return [(numbers, pulls[None], weighted.sum(axis=0)[None])]
 
 
 def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:

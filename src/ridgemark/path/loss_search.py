@@ -10,6 +10,7 @@ from ridgemark.losses import Loss, RidgeSolution
 from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
 from ridgemark.path.left_out import kept_share
+from ridgemark.path.loss_groups import without_groups
 from ridgemark.path.ridges import Ridges
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, NewtonFit, TargetSystems
@@ -106,7 +107,8 @@ def leave_out(newton: Newton, solution: RidgeSolution, system: CurvatureSystem) 
     """Leave out each group of equal rows of the sample, with one system for all targets.
 
     With `D_g` the curvature of a group, summed over its rows with their weights, and `s_g` the sum of their slopes, the
-    predictor from all other rows is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on these.
+    predictor from all other rows is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on these. Where
+    rows leave in groups of any rows, the predictor is that from all other groups, and the rest is that of single rows.
     """
     drawn, t = newton.drawn, len(solution.intercept)
     features = drawn.sampled.features
@@ -115,7 +117,10 @@ def leave_out(newton: Newton, solution: RidgeSolution, system: CurvatureSystem) 
     slopes, curvature = drawn.group_sums(newton.loss, predictor)
     kept = kept_share(leverage, lengths, curvature, system.share_of_constant, system.scaled_ridge)
     change = slopes * (leverage / kept)[:, None]
-    return LeftOut(predictor + change, 1.0 - kept, (slopes * change).sum(axis=1) / kept)
+    left_out = predictor + change
+    if newton.passes.leaves_groups:
+        left_out = without_groups(newton, NewtonFit(solution, system, 0.0, 0, True))
+    return LeftOut(left_out, 1.0 - kept, (slopes * change).sum(axis=1) / kept)
 
 
 class LeftOutJointly(MatrixTask):
@@ -180,7 +185,12 @@ class LeftOutByTarget(MatrixTask):
 
 
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
-    """Return the predictor of every group of the sample, from all rows of the fit with other features."""
+    """Return the predictor of every group of the sample, from all rows of the fit with other features.
+
+    Where rows leave in groups of any rows, of every row of the sample from all rows of other groups.
+    """
+    if newton.passes.leaves_groups:
+        return without_groups(newton, fit)
     features, system = newton.drawn.sampled.features, fit.system
     arguments = features.evaluate, features.n_columns, newton.loss, fit.solution
     if isinstance(system, CurvatureSystem):
@@ -327,7 +337,7 @@ def rows_of_outcomes(newton: Newton) -> tuple[Floats, Floats] | None:
     The groups are those that can be left out. There is one number for each target; where one target has two outcomes,
     those of the outcome with fewer rows. None for losses whose rows all tell as much.
     """
-    rows, groups = newton.passes.left_out().indices, newton.passes.left_out_groups()
+    rows, groups = newton.passes.units_left_out()
     targets, weights = newton.passes.targets()[rows], groups.weights[rows]
     shares = newton.loss.outcomes(targets if groups.gaps is None else targets + groups.gaps[rows])
     if shares is None:

@@ -22,6 +22,7 @@ from ridgemark.rows.distinct import RowGroups
 from ridgemark.solvers import SpectralSolver, ridges_form
 from ridgemark.solvers.landmark_fit import ROBUST, CentredMoments, generalised_error, solve_one_ridge
 
+_STRIDE = 8  # two decades, of ridges compared where nothing suggests a first one
 _AS_GOOD = 1e-4  # relative difference of squared errors that does not count
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
@@ -128,7 +129,7 @@ def loo_path(
     path = replace(path, sample=np.full(len(path.ridges), n_left_out is not None))
     if passes.beyond_memory:
         return path, None
-    if left_out is None:
+    if left_out is None or passes.leaves_groups:
         scaled = ridges.scaled[path.chosen]
         inverse = solver.at_ridges(scaled)
         return path, left_out_at(passes, factor, solver, inverse, scaled, target_origin, groups)
@@ -189,10 +190,12 @@ def searched_path(
     centred: CentredMoments,
     ridges: Ridges,
     target_origin: Floats,
-    first: float,
+    first: float | None,
     n_left_out: int,
 ) -> RidgePath | None:
     """Return the path over some of the ridges, downhill from the first: one for all targets.
+
+    Without a first one, the walk begins at the best of every eighth.
 
     Each ridge tried takes one Cholesky factor, and is judged by leave-one-out on a sample of the rows. None where all
     ridges are below the rounding of the sums.
@@ -200,7 +203,6 @@ def searched_path(
     centred.check_targets()
     hold_features(sample, factor)
     count = int(np.count_nonzero(ridges.scaled > centred.rounding))
-    start = int(np.abs(np.log(ridges.values[:count] / first)).argmin()) if count else 0
     tried: dict[int, _Tried] = {}
     scale = np.where(centred.target_variance > 0, centred.target_variance, 1.0)
 
@@ -214,6 +216,12 @@ def searched_path(
         tried[position] = _Tried(errors[0], solved.training_error, solved.effective_dimension)
         return float((errors[0] / scale).sum())
 
+    if not count:
+        return None
+    if first is None:
+        start = min(range(0, count, _STRIDE), key=evaluate)
+    else:
+        start = int(np.abs(np.log(ridges.values[:count] / first)).argmin())
     walk_downhill(evaluate, start, count)
     if not tried:
         return None

@@ -102,7 +102,7 @@ def rows(fit: Any) -> list[Html | None]:
 
 def path_figure(fit: Any, path: Any) -> Html:
     """Return log losses over the ridges searched."""
-    return figures.loss_path_figure(path, "log loss")
+    return figures.loss_path_figure(words.criterion(fit.model), path, "log loss")
 
 
 def _gain(rows: Any) -> float:

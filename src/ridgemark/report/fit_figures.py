@@ -13,7 +13,6 @@ from ridgemark.report import charts
 from ridgemark.report import page as html
 from ridgemark.report.fit_words import (
     COVERAGE,
-    CRITERIA,
     important_columns,
     n_columns,
     predictor_name,
@@ -192,10 +191,15 @@ def effect_figures(model: Any, summary: Any) -> list[Html]:
 
 
 def path_figure(
-    path: Any, errors: tuple[str, list[float]], training: tuple[str, list[float]], chosen: Sequence[int], remark: str
+    criterion: str,
+    path: Any,
+    errors: tuple[str, list[float]],
+    training: tuple[str, list[float]],
+    chosen: Sequence[int],
+    remark: str,
 ) -> Html:
     """Return errors over the ridges searched, with those of the training rows, each after its name."""
-    ridges, criterion = path.ridges.tolist(), CRITERIA[path.criterion]
+    ridges = path.ridges.tolist()
     lines = [
         Series(criterion, ridges, errors[1]),
         Series("training", ridges, training[1], kind="dashed"),
@@ -209,10 +213,10 @@ def path_figure(
     )
 
 
-def loss_path_figure(path: Any, loss: str) -> Html:
+def loss_path_figure(criterion: str, path: Any, loss: str) -> Html:
     """Return mean losses over the ridges searched."""
     searched, training = (loss, path.loo_loss.tolist()), ("training loss", path.training_loss.tolist())
-    return path_figure(path, searched, training, [path.chosen], "")
+    return path_figure(criterion, path, searched, training, [path.chosen], "")
 
 
 def predicted_figure(rows: Any, which: str, target: int, name: str, log: bool = False) -> Html:

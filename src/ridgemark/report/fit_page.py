@@ -57,7 +57,7 @@ class _Fit:
         self.fitted_spread = words.fitted_spread(model) or unknown  # of the targets that the model was fitted to
         self.loo = self.parts.left_out_error(model, run) or unknown
         self.rows = run.held_out or run.sample
-        self.which = "held-out rows" if run.held_out else "training rows, each predicted from the others"
+        self.which = "held-out rows" if run.held_out else f"training rows, {words.OTHERS[words.left_out(model)]}"
 
 
 def fit_page(model: Any, run: Any, version: str, title: str | None = None, first: Sequence[html.Section] = ()) -> str:
@@ -130,7 +130,7 @@ def _close(fit: _Fit) -> Answer | None:
 
 def _fitted(fit: _Fit, version: str) -> list[Html]:
     model, path = fit.model, getattr(fit.model, "ridge_path_", None)
-    chosen = "given" if path is None else f"chosen among {len(path.ridges)} by {words.CRITERIA[path.criterion]}"
+    chosen = "given" if path is None else f"chosen among {len(path.ridges)} by {words.criterion(fit.model)}"
     ridges = ", ".join(f"{ridge:.4g}" for ridge in np.atleast_1d(model.ridge_))
     facts = [
         ("data", fit.run.data),

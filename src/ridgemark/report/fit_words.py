@@ -32,7 +32,8 @@ EXACT = {
 }
 TUNED = {"numbers": "the target", "classes": "the target", "losses": "the target on the scale of the fitted function"}
 _SLOW, _LONG = 0.1, 10.0  # share of the passes' time, and seconds of the run; waiting for rows is told from here on
-CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
+CRITERIA = {"loo": "leave-one-out", "groups": "leave-one-group-out", "gcv": "generalised cross-validation"}
+OTHERS = {"row": "each row predicted from the others", "group": "each row predicted from rows of other groups"}
 
 
 class Nearness(NamedTuple):
@@ -70,6 +71,18 @@ def transform_of(model: Any) -> Any:
     """Return the map of the target that the model was fitted to; None where the target is as it was."""
     transform = getattr(model, "target_transform_", None)
     return None if transform is None or transform.kind == "none" else transform
+
+
+def left_out(model: Any) -> str:
+    """Return what is left out for errors and intervals: "row", or "group" of rows."""
+    facts = getattr(model._model, "rows", None)  # which an exact fit does not keep
+    return "row" if facts is None or facts.n_groups is None else "group"
+
+
+def criterion(model: Any) -> str:
+    """Return the criterion that chose lambda, in words."""
+    name = model.ridge_path_.criterion
+    return CRITERIA["groups" if name == "loo" and left_out(model) == "group" else name]
 
 
 def leave_one_out_error(model: Any) -> list[float] | None:
@@ -197,7 +210,7 @@ def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | Non
     for k, sd in enumerate(spread[: len(sizes)]):
         sizes[k] += f", {errors[k] / sd:.3g} of its standard deviation" if sd > 0 else ""
     return [
-        ("explained", f"{', '.join(parts)}, each row predicted from the others" if parts else None),
+        ("explained", f"{', '.join(parts)}, {OTHERS[left_out(model)]}" if parts else None),
         ("error", "; ".join(sizes) or None),
         ("equal rows", _repeats(model) if parts else None),
     ]
@@ -313,7 +326,7 @@ def _repeats(model: Any) -> str | None:
     n_repeats, n_rows = model._model.rows.n_duplicates, model._model.choice.sums.n_rows
     calibration = getattr(model, "calibration_", None)
     one_by_one = calibration is not None and calibration.n_distinct == len(calibration.weights)
-    if 2 * n_repeats < n_rows or one_by_one:
+    if 2 * n_repeats < n_rows or one_by_one or left_out(model) == "group":
         return None
     return (
         f"{n_rows:,} rows have {n_rows - n_repeats:,} different features; equal rows are left out together, so this is "
@@ -330,7 +343,7 @@ def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
         has_median = model.bandwidth == "median" and hasattr(model.kernel_, "bandwidth")
         kernel = kernel_words(model) + (" (the median distance)" if has_median else "")
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
-    chosen = f"by {CRITERIA[model.ridge_path_.criterion]}" if hasattr(model, "ridge_path_") else "given"
+    chosen = f"by {criterion(model)}" if hasattr(model, "ridge_path_") else "given"
     important = [f"{shown(name)} {share:.0%}" for name, share in important_columns(model, 3) if share >= 0.005]
     return [
         ("kernel", kernel),
@@ -396,9 +409,10 @@ def interval_shortage(model: Any) -> str | None:
         return None if calibration is None else _loss_shortage(model.loss_, calibration)
     if not isinstance(calibration, Calibration) or calibration.n_distinct >= rows_needed(COVERAGE):
         return None
+    units = "distinct rows of features" if calibration.groups is None else "groups"
     return (
-        f"left out, as coverage {COVERAGE:g} needs at least {rows_needed(COVERAGE)} distinct rows of features, and "
-        f"there are {calibration.n_distinct}"
+        f"left out, as coverage {COVERAGE:g} needs at least {rows_needed(COVERAGE)} {units}, and there are "
+        f"{calibration.n_distinct}"
     )
 
 

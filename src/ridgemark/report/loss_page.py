@@ -111,7 +111,7 @@ def path_figure(fit: Any, path: Any) -> Html:
     """Return mean losses over the ridges searched; of equal targets, which every ridge predicts, a note."""
     if (losses := _left_out(fit)) is not None and not losses["null_loss"].max() > 0:
         return html.note("All targets are equal, so that every lambda predicts them.")
-    return figures.loss_path_figure(path, fit.model.loss_.words.loss)
+    return figures.loss_path_figure(words.criterion(fit.model), path, fit.model.loss_.words.loss)
 
 
 def _left_out(fit: Any) -> Mapping[str, Any] | None:

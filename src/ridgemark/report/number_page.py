@@ -17,6 +17,8 @@ _MOST_TARGETS = 4  # targets that get their own figure
 _CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
 _LINEAR = ("linear ridge regression",)
 _TOP = 10  # influential rows
+_OF_NEW = {"row": "new observations", "group": "observations of new groups"}
+_ITSELF = {"row": "itself", "group": "its group; all {:,} groups count equally"}
 
 
 def left_out_error(model: Any, run: Any) -> list[float] | None:
@@ -45,7 +47,7 @@ def good(fit: Any) -> Answer | None:
     share, name = shares[worst], printable(fit.targets[worst])
     which = " (the worst of the targets)" if len(shares) > 1 else ""
     sentence = (
-        f"The share of the variance of {name}{which} that is explained when each row is predicted from the others. The "
+        f"The share of the variance of {name}{which} that is explained: {words.OTHERS[words.left_out(fit.model)]}. The "
         f"typical error is {fit.loo[worst]:.3g}; {name} itself varies by {fit.spread[worst]:.3g}."
     )
     if (lines := next((entry for entry in words.baselines(fit.model) if entry.name in _LINEAR), None)) is not None:
@@ -66,8 +68,8 @@ def sure(fit: Any) -> Answer | None:
         return None
     half = float(np.median(np.subtract(rows["upper"][0], rows["lower"][0]))) / 2
     sentence = (
-        f"A typical interval reaches this far on both sides. Intervals should hold {COVERAGE:.0%} of new observations; "
-        "they are wider where errors are larger."
+        f"A typical interval reaches this far on both sides. Intervals should hold {COVERAGE:.0%} of "
+        f"{_OF_NEW[words.left_out(fit.model)]}; they are wider where errors are larger."
     )
     if fit.run.held_out is not None:
         sentence += f" Of the held-out rows {fit.run.held_out['coverage'][0]:.1%} lie inside their interval."
@@ -87,7 +89,7 @@ def errors(fit: Any) -> list[Html | None]:
     unknown = [None] * len(fit.targets)
     columns: list[tuple[str, Sequence[float | None], str]] = [
         ("spread (sd)", fit.spread, ".4g"),
-        ("leave-one-out RMS", fit.loo, ".4g"),
+        (f"{words.CRITERIA['groups' if words.left_out(fit.model) == 'group' else 'loo']} RMS", fit.loo, ".4g"),
         ("variance explained", words.explained(fit.model) or unknown, ".1%"),
     ]
     caption, held_out = "Errors, in units of the target", fit.run.held_out
@@ -107,13 +109,14 @@ def intervals(fit: Any) -> list[Html | None]:
         return [html.note(f"Intervals are {shortage}.")]
     calibration = fit.model.calibration_
     proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
+    left_out = _ITSELF[words.left_out(fit.model)].format(calibration.n_distinct)
     promise = proved if calibration.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
     return [
         figures.far_figure(fit.run.held_out),
         figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training"),
         html.paragraph(
-            f"Intervals come from the residuals of {len(calibration.residuals):,} rows, each predicted without itself. "
-            f"What they promise: {promise}, since {calibration.reason}."
+            f"Intervals come from the residuals of {len(calibration.residuals):,} rows, each predicted without "
+            f"{left_out}. What they promise: {promise}, since {calibration.reason}."
         ),
     ]
 
@@ -153,4 +156,4 @@ def path_figure(fit: Any, path: Any) -> Html:
     sampled = f" Errors{others} are those of a sample of the rows." if path.sample.any() else ""
     chosen = sorted(set(path.chosen.tolist()))
     searched, training = ("RMS error / spread of y", errors), ("training error", training)
-    return figures.path_figure(path, searched, training, chosen, sampled)
+    return figures.path_figure(words.criterion(fit.model), path, searched, training, chosen, sampled)

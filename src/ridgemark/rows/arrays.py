@@ -11,6 +11,7 @@ from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, SINGLE, is_mapped
 from ridgemark.rows.column import ColumnEncoder
 from ridgemark.rows.column_rows import ColumnRows
 from ridgemark.rows.columns import as_columns
+from ridgemark.rows.groups import hashes_of
 
 _LAYOUT: tuple[Literal["C", "A"], ...] = ("C", "A")  # of blocks: in C order, aligned
 _PLAIN = "fd?" + np.typecodes["AllInteger"]  # types of numbers that scikit-learn reads in the same precision
@@ -29,24 +30,28 @@ class ArrayRows(BaseRows):
         Finite numbers.
     weights : array (n,), optional
         Finite, not negative, not all zero.
+    groups : array (n,) of uint64, optional
+        Hashes of the labels of the rows' groups.
     """
 
     feature_names: tuple[str, ...] | None = None
     target_names: tuple[str, ...] | None = None
 
-    def __init__(self, features: Any, targets: Any = None, weights: Any = None) -> None:
+    def __init__(self, features: Any, targets: Any = None, weights: Any = None, groups: Any = None) -> None:
         self._features = sparse.csr_array(features) if sparse.issparse(features) else np.asarray(features)
         self._targets = None if targets is None else np.asarray(targets).reshape(len(targets), -1)
         self._weights = None if weights is None else np.asarray(weights)
+        self._groups = groups
         self.n_rows, self.n_features = self._features.shape
         self.n_targets = 0 if self._targets is None else self._targets.shape[1]
         self.dtype = SINGLE if self._features.dtype.kind == "f" and self._features.dtype.itemsize <= 4 else DOUBLE
-        self.has_weights = weights is not None
+        self.has_weights, self.has_groups = weights is not None, groups is not None
 
     def encoded_by(self, encoder: ColumnEncoder) -> Any:
         targets = None if self._targets is None else as_columns(self._targets, "the target array")
         weights = None if self._weights is None else as_columns(self._weights, "the weight array")
-        return ColumnRows(as_columns(self._features, "the feature array"), targets, weights).encoded_by(encoder)
+        rows = ColumnRows(as_columns(self._features, "the feature array"), targets, weights, groups=self._groups)
+        return rows.encoded_by(encoder)
 
     def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         for first in range(start, stop, block_rows):
@@ -58,15 +63,16 @@ class ArrayRows(BaseRows):
         features = chosen.astype(self.dtype, copy=False) if is_sparse else np.require(chosen, self.dtype, _LAYOUT)
         targets = None if self._targets is None else np.require(self._targets[rows], DOUBLE, _LAYOUT)
         weights = None if self._weights is None else np.require(self._weights[rows], DOUBLE, _LAYOUT)
+        groups = None if self._groups is None else self._groups[rows]
         if isinstance(rows, slice):
-            return Block(rows.start, features, targets, weights)
-        return Block(0, features, targets, weights, taken=rows)
+            return Block(rows.start, features, targets, weights, groups=groups)
+        return Block(0, features, targets, weights, taken=rows, groups=groups)
 
 
-def plain_rows(features: Any, targets: Any = None, weights: Any = None) -> ArrayRows | None:
+def plain_rows(features: Any, targets: Any = None, weights: Any = None, groups: Any = None) -> ArrayRows | None:
     """Return rows of arrays in memory that hold finite numbers only; None for all others, whatever is wrong with them.
 
-    Integers are those that floats hold exactly; weights are not negative, and not all zero.
+    Integers are those that floats hold exactly; weights are not negative, and not all zero. Groups may have any labels.
     """
     parts = [features, *(values for values in (targets, weights) if values is not None)]
     if not all(map(_is_plain, parts)) or features.ndim != 2 or any(len(part) != len(features) for part in parts):
@@ -75,7 +81,7 @@ def plain_rows(features: Any, targets: Any = None, weights: Any = None) -> Array
         return None
     if weights is not None and (weights.ndim != 1 or weights.min() < 0 or not weights.any()):
         return None
-    return ArrayRows(features, targets, weights)
+    return ArrayRows(features, targets, weights, None if groups is None else hashes_of(groups, len(features)))
 
 
 @np.errstate(over="ignore", invalid="ignore")

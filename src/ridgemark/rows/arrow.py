@@ -46,17 +46,19 @@ class ArrowRows(ScannedRows):
     ----------
     readers : sequence of ArrowReader
         They all have the columns in use.
-    target, columns, weight
+    target, columns, weight, group
         As in `open_rows`.
     skip : bool
         Whether rows whose target is missing are left out.
     """
 
-    def __init__(self, readers: Sequence[ArrowReader], target: Any, columns: Any, weight: Any, skip: bool) -> None:
+    def __init__(
+        self, readers: Sequence[ArrowReader], target: Any, columns: Any, weight: Any, skip: bool, group: Any = None
+    ) -> None:
         self._readers = readers
         files = FileState(*(path for reader in readers for path in reader.paths))
         header = self._readers[0].header
-        roles = header.choose(target, columns, weight)
+        roles = header.choose(target, columns, weight, group)
         names = header.names_of(roles.all) or ()
         for reader in self._readers:
             reader.header.choose(columns=names)  # refuses a file without one of the columns
@@ -101,7 +103,7 @@ class ArrowRows(ScannedRows):
         return Place(reader.source, self._names, row)
 
 
-def stream_rows(source: Any, target: Any, columns: Any, weight: Any, skip: bool) -> ArrowRows:
+def stream_rows(source: Any, target: Any, columns: Any, weight: Any, skip: bool, group: Any = None) -> ArrowRows:
     """Return the rows of an object with an Arrow stream, which is read once, now: the columns in use go to a file."""
     pa = require_pyarrow("Reading Arrow streams")
     try:
@@ -111,10 +113,11 @@ def stream_rows(source: Any, target: Any, columns: Any, weight: Any, skip: bool)
             f"a stream of rows must have named columns; got a {type(source).__name__} ({error}); give a table"
         ) from error
     header = Header("the Arrow stream", len(stream.schema), tuple(stream.schema.names))
-    roles = header.choose(target, columns, weight)
+    roles = header.choose(target, columns, weight, group)
     spooled = SpooledReader(stream, header.source, header.names_of(roles.all) or ())
-    target, columns, weight = map(header.names_of, (roles.targets, roles.features, roles.weight))
-    return ArrowRows([spooled], target, columns, weight, skip)
+    parts = roles.targets, roles.features, roles.weight, roles.group
+    target, columns, weight, group = map(header.names_of, parts)
+    return ArrowRows([spooled], target, columns, weight, skip, group)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ class Block:
         Further arrays given to a pass, with one entry per row.
     held : ndarray (n, rank) or None
         The rows' features, where the passes hold them for the task.
+    groups : ndarray (n,) of uint64 or None
+        A hash of the label of each row's group.
     converted_late : bool
         Whether features stay in float32, and the task converts what it needs, part by part in the processor's cache.
     """
@@ -62,6 +64,7 @@ class Block:
     along: tuple[Array, ...] = ()
     converted_late: bool = False
     held: Any = None
+    groups: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -88,7 +91,8 @@ class Block:
         weights = None if self.weights is None else self.weights[rows]
         along = tuple(values[rows] for values in self.along)
         held = None if self.held is None else self.held[rows]
-        return Block(start, self.features[rows], targets, weights, None, along, self.converted_late, held)
+        groups = None if self.groups is None else self.groups[rows]
+        return Block(start, self.features[rows], targets, weights, None, along, self.converted_late, held, groups)
 
 
 @runtime_checkable
@@ -103,6 +107,8 @@ class RowSource(Protocol):
         float32 or float64: dtype of the features in every block.
     has_weights : bool
         Whether the blocks carry weights.
+    has_groups : bool
+        Whether the blocks carry labels of groups; a source of your own need not have this attribute.
     feature_names, target_names : tuple of str or None
         Names of the columns, where they have names.
     """
@@ -128,6 +134,7 @@ class BaseRows(RowSource):
     A subclass sets the attributes.
     """
 
+    has_groups: bool = False  # whether rows have labels of the groups that leave together
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
     paths: tuple[Path, ...] = ()  # the files that the rows come from
     n_skipped: int = 0  # rows of the data that are left out, since their target is missing
@@ -214,6 +221,7 @@ class BaseRows(RowSource):
             np.empty((n_rows, self.n_features), self.dtype),
             np.empty((n_rows, self.n_targets)) if self.n_targets else None,
             np.empty(n_rows) if self.has_weights else None,
+            groups=np.empty(n_rows, np.uint64) if self.has_groups else None,
         )
 
     def take(self, indices: npt.ArrayLike) -> Block:
@@ -272,6 +280,8 @@ def copy_rows(source: Block, rows: slice | Array, target: Block, into: slice | A
         target.targets[into] = source.targets[rows]
     if target.weights is not None and source.weights is not None:
         target.weights[into] = source.weights[rows]
+    if target.groups is not None and source.groups is not None:
+        target.groups[into] = source.groups[rows]
 
 
 def dense(rows: Features) -> Any:

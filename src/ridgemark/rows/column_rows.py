@@ -11,6 +11,7 @@ from ridgemark.rows.base import BaseRows, Block, Rows, check_total_weight, dense
 from ridgemark.rows.cells import DOUBLE, checked_weights, kept_rows
 from ridgemark.rows.column import Cells, rows_with_gaps
 from ridgemark.rows.columns import ArrayColumns, SourceColumns, SparseColumns, as_columns
+from ridgemark.rows.groups import check_labels, hashes_of, label_hashes
 from ridgemark.rows.header import is_key
 from ridgemark.rows.labels import label_numbers, labels_in
 
@@ -36,6 +37,8 @@ class ColumnRows(BaseRows):
         One column, finite, not negative, not all zero.
     kept : ndarray of int, optional
         The rows to read, where others are left out.
+    groups : ndarray of uint64, optional
+        Hashes of the labels of the rows' groups, one for each row of the features.
 
     Raises
     ------
@@ -49,8 +52,10 @@ class ColumnRows(BaseRows):
         targets: SourceColumns | None = None,
         weights: SourceColumns | None = None,
         kept: npt.NDArray[np.intp] | None = None,
+        groups: npt.NDArray[np.uint64] | None = None,
     ) -> None:
         self._features, self._targets, self._weights, self.kept = features, targets, weights, kept
+        self._groups, self.has_groups = groups, groups is not None
         self.n_rows = features.n_rows if kept is None else len(kept)
         self.n_features = len(self._features.which)
         self.n_targets = 0 if self._targets is None else len(self._targets.which)
@@ -110,9 +115,15 @@ class ColumnRows(BaseRows):
             columns, place = self._features.columns(there), self._features.place(there)
             features = self.encoder(start, columns, place, weights).astype(self.dtype, copy=False)
         targets = None if self._targets is None else dense(self._targets.read(there, DOUBLE))
+        groups = None if self._groups is None else self._groups[there]
         if isinstance(rows, slice):
-            return Block(start, features, targets, weights)
-        return Block(0, features, targets, weights, taken=rows)
+            return Block(start, features, targets, weights, groups=groups)
+        return Block(0, features, targets, weights, taken=rows, groups=groups)
+
+    @property
+    def labels_of_groups(self) -> npt.NDArray[np.uint64]:
+        """The different hashes of labels of groups, ascending."""
+        return np.unique(np.empty(0, np.uint64) if self._groups is None else self._groups)
 
     def _weights_of(self, rows: Rows) -> npt.NDArray[np.float64] | None:
         part = self._weights
@@ -126,15 +137,17 @@ def _slices(step: int, n_rows: int, kept: npt.NDArray[np.intp] | None = None) ->
         yield rows if kept is None else kept[rows]
 
 
-def select_rows(source: SourceColumns, target: Any, columns: Any, weight: Any, skip: bool) -> ColumnRows:
-    """Return rows from columns; target and weight are names or positions in `source`, or arrays.
+def select_rows(
+    source: SourceColumns, target: Any, columns: Any, weight: Any, skip: bool, group: Any = None
+) -> ColumnRows:
+    """Return rows from columns; target, weight and group are names or positions in `source`, or arrays.
 
     With `skip`, rows whose target is missing are left out.
     """
     _require_matrix(source)
     target, target_values = _keys_or_values(target, source.n_rows, "the target array")
     weight, weight_values = _keys_or_values(weight, source.n_rows, "the weight array")
-    roles = source.header.choose(target, columns, weight)
+    roles = source.header.choose(target, columns, weight, group if is_key(group) else None)
     features = source.only(roles.features)
     targets = source.only(roles.targets) if roles.targets else target_values
     weights = source.only(roles.weight) if roles.weight else weight_values
@@ -144,10 +157,25 @@ def select_rows(source: SourceColumns, target: Any, columns: Any, weight: Any, s
     if skipped.size:
         kept = kept_rows(source.n_rows - skipped.size, skipped, source.header.source)
     targets, labels = _with_numbers(targets, kept)
-    rows = ColumnRows(features, targets, weights, kept)
+    groups = group_hashes(source.only(roles.group) if roles.group else group, source.n_rows, kept)
+    rows = ColumnRows(features, targets, weights, kept, groups)
     rows.n_skipped, rows.labels = skipped.size, labels
     rows.header, rows.roles = source.header, roles
     return rows
+
+
+def group_hashes(labels: Any, n_rows: int, kept: npt.NDArray[np.intp] | None) -> npt.NDArray[np.uint64] | None:
+    """Return the hashes of the labels of groups, given as a column or as an array; None for None.
+
+    Missing labels of the rows that are kept are refused.
+    """
+    if not isinstance(labels, SourceColumns):
+        return None if labels is None else hashes_of(labels, n_rows)
+    check_labels(len(labels.which), labels.n_rows, n_rows, labels.header.source)
+    hashes = np.zeros(n_rows, np.uint64)
+    for rows, (cells,) in _in_parts(labels, kept):
+        hashes[rows] = label_hashes(cells, labels.place(rows))
+    return hashes
 
 
 def _in_parts(columns: SourceColumns, kept: npt.NDArray[np.intp] | None = None) -> Iterator[tuple[Rows, list[Cells]]]:

@@ -49,8 +49,8 @@ class CsvRows(ScannedRows):
         Name or position of the target column or columns.
     columns : list of str or int, optional
         The features, in this order; by default all columns without another role.
-    weight : str or int, optional
-        Name or position of the weight column.
+    weight, group : str or int, optional
+        Name or position of the weight column, and of that with the labels of groups, which are read as text.
     delimiter : str, optional
         By default comma, semicolon, tab or bar, whichever is most frequent in the first line.
     decimal : "." or ",", default="."
@@ -83,6 +83,7 @@ class CsvRows(ScannedRows):
         decimal: str = ".",
         skip: bool = False,
         labels: str = "auto",
+        group: Any = None,
     ) -> None:
         self.path = require_file(path)
         self.source = shown(self.path)
@@ -93,10 +94,10 @@ class CsvRows(ScannedRows):
             lines = scan.all_lines(file, self.path)
             first, rest = scan.split_first_row(lines, self.source)
             cells, delimiter = scan.split_cells(first[-1], self.source, delimiter, decimal)
-            named = _has_header(cells, decimal, self.source, target, columns, weight)
+            named = _has_header(cells, decimal, self.source, target, columns, weight, group)
             self.names = cells if named else tuple(str(j) for j in range(len(cells)))
             header = Header(self.source, len(cells), self.names)
-            roles = header.choose(target, columns, weight)
+            roles = header.choose(target, columns, weight, group)
             self.parser = CsvParser(len(cells), delimiter, decimal)
             parts = chain([rest] if named else [first, rest], lines)
             needed = roles.targets if skip else ()
@@ -141,6 +142,7 @@ class CsvRows(ScannedRows):
         n_encoded = 0 if self.encoder is None else len(self.roles.features)
         texts = [] if self.encoder is None else [self.roles.features[j] for j in self.encoder.texts]
         labels = self.targets if text_labels(self) else ()
+        labels = (*labels, *(j for j in self.roles.group if j not in self.roles.features))
         numbers = [j for j in self.roles.all[n_encoded:] if j not in labels]
         for piece in self.pieces(chunks):
             columns = piece.columns(self.roles.all, as_number=numbers, as_text=[*texts, *labels])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ridgemark.errors import DataError, RidgemarkError, require
 from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, stack_rows
 from ridgemark.rows.column import ColumnEncoder, without_features
-from ridgemark.rows.column_rows import ColumnRows
+from ridgemark.rows.column_rows import ColumnRows, group_hashes
 from ridgemark.rows.columns import SourceColumns, as_columns
 from ridgemark.rows.mapped import MappedRows, TargetMap, mapped_in_turn
 from ridgemark.rows.tables import check_targets, is_a, table_columns
@@ -41,17 +41,17 @@ class DaskRows(BaseRows):
         The features.
     targets : dask Array, Series or DataFrame, or array, optional
         Partitioned like the features, or an array in memory.
-    weights : dask Array or Series, or array, optional
-        Likewise.
+    weights, groups : dask Array or Series, or array, optional
+        Likewise; all rows of a group must be in one partition.
     """
 
-    def __init__(self, features: Any, targets: Any, weights: Any) -> None:
+    def __init__(self, features: Any, targets: Any, weights: Any, groups: Any = None) -> None:
         meta = _meta(features)
         if meta.vector:
             raise DataError(f"{meta.header.source} must be two-dimensional, one row for each observation")
         parts = partitions_of(features)
-        aligned = [_aligned(values, features, parts) for values in (targets, weights)]
-        collections = features, targets, weights
+        aligned = [_aligned(values, features, parts) for values in (targets, weights, groups)]
+        collections = features, targets, weights, groups
         made = [_recipes(one, given) for one, given in zip((parts, *aligned), collections, strict=True)]
         self._parts = list(zip(*made, strict=True))
         self.collection, self.reading = features, Reading()
@@ -65,8 +65,10 @@ class DaskRows(BaseRows):
             raise DataError(f"{meta.header.source} has no rows; at least one is needed")
         self.finite = all(finite for n_rows, finite, *_ in found if n_rows)
         self.n_features, self.feature_names, self.dtype = len(meta.which), meta.names, meta.dtype
-        *_, self.n_targets, self.target_names = found[self._numbers[0]]
-        self.has_weights = weights is not None
+        *_, self.n_targets, self.target_names, _ = found[self._numbers[0]]
+        self.has_weights, self.has_groups = weights is not None, groups is not None
+        if self.has_groups:
+            self.n_groups = _count_groups([labels for *_, labels in found])
         self._counted = np.cumsum([0, *(found[k][3] for k in self._numbers)])  # rows of positive weight before each
         self.n_counted = int(self._counted[-1])
         if self.has_weights:
@@ -74,7 +76,7 @@ class DaskRows(BaseRows):
 
     @property
     def partitions(self) -> list[tuple[Any, ...]]:
-        """Of each partition its number and its features, targets and weights: what `Reading` takes."""
+        """Of each partition its number and its features, targets, weights and groups: what `Reading` takes."""
         return [(k, *part) for k, part in zip(self._numbers, self._parts, strict=True)]
 
     def places(self, client: Any) -> dict[int, str]:
@@ -120,7 +122,8 @@ class DaskRows(BaseRows):
         features = stack_rows([block.features for block in blocks])
         targets = np.vstack([block.targets for block in blocks]) if self.n_targets else None
         weights = np.concatenate([block.weights for block in blocks]) if self.has_weights else None
-        return Block(0, features.astype(self.dtype, copy=False), targets, weights)
+        groups = np.concatenate([block.groups for block in blocks]) if self.has_groups else None
+        return Block(0, features.astype(self.dtype, copy=False), targets, weights, groups=groups)
 
 
 def _recipes(parts: list[Any], collection: Any) -> list[Any]:
@@ -165,12 +168,13 @@ class Reading:
     encoder: ColumnEncoder | None = None
     mappings: tuple[TargetMap, ...] = ()
 
-    def __call__(self, number: int, features: Any, targets: Any, weights: Any) -> BaseRows:
+    def __call__(self, number: int, features: Any, targets: Any, weights: Any, groups: Any) -> BaseRows:
         """Return the rows of one partition."""
-        features, targets, weights = map(_made, (features, targets, weights))
+        features, targets, weights, groups = map(_made, (features, targets, weights, groups))
         where, kind = f"partition {number} of the", "DataFrame" if hasattr(features, "columns") else "feature array"
         given = _columns(targets, f"{where} targets"), _columns(weights, f"{where} weights")
-        rows: BaseRows = _PartitionRows(_columns(features, f"{where} {kind}"), *given)
+        labels = group_hashes(table_columns(groups) or groups, features.shape[0], None)
+        rows: BaseRows = _PartitionRows(_columns(features, f"{where} {kind}"), *given, groups=labels)
         if self.encoder is not None:
             rows = rows.encoded_by(self.encoder)
         return mapped_in_turn(rows, self.mappings)
@@ -188,20 +192,21 @@ def mapped_rows(source: RowSource, mapping: TargetMap) -> BaseRows:
     return made
 
 
-def select_dask_rows(source: Any, target: Any, columns: Any, weight: Any) -> DaskRows:
-    """Return rows of a Dask collection; target and weight are names or positions of its columns, or values."""
-    header, asked = _meta(source).header, {"target": target, "weight": weight}
+def select_dask_rows(source: Any, target: Any, columns: Any, weight: Any, group: Any = None) -> DaskRows:
+    """Return rows of a Dask collection; target, weight and group are names or positions of its columns, or values."""
+    header, asked = _meta(source).header, {"target": target, "weight": weight, "group": group}
     values = {role: value for role, value in asked.items() if is_dask(value) or isinstance(value, np.ndarray)}
     keys = {role: None if role in values else value for role, value in asked.items()}
-    roles = header.choose(keys["target"], columns, keys["weight"])
+    roles = header.choose(keys["target"], columns, keys["weight"], keys["group"])
 
     def some(positions: tuple[int, ...]) -> Any:
         if len(positions) == header.n_columns:
             return source
         return source[:, list(positions)] if is_array(source) else source.iloc[:, list(positions)]
 
-    targets = some(roles.targets) if roles.targets else values.get("target")
-    return DaskRows(some(roles.features), targets, some(roles.weight) if roles.weight else values.get("weight"))
+    named = {"target": roles.targets, "weight": roles.weight, "group": roles.group}
+    others = (some(positions) if positions else values.get(role) for role, positions in named.items())
+    return DaskRows(some(roles.features), *others)
 
 
 def read_parquet(folder: Any) -> Any:
@@ -270,11 +275,14 @@ def require_dask() -> Any:
     return require("dask", "Rows of Dask", "dask", "dask.array")
 
 
-def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, int, tuple[str, ...] | None]:
-    """Return of one partition: rows, whether features are finite, weights' sum, rows that count, targets, names."""
+def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, int, tuple[str, ...] | None, Any]:
+    """Return of one partition: rows, whether features are finite, weights' sum, rows that count, targets, names.
+
+    Last come the hashes of the labels of groups.
+    """
     part = tuple(map(_made, part))
     if not part[0].shape[0]:
-        return 0, True, 0.0, 0, 0, None
+        return 0, True, 0.0, 0, 0, None, np.empty(0, np.uint64)
     if part[1] is not None:
         present = "y.notnull()" if hasattr(part[1], "notnull") else "(~dask.array.isnan(y))"
         check_targets(part[1], f"partition {number} of the target", present)
@@ -283,7 +291,20 @@ def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, int, tuple[
     total, n_counted = 0.0, 0 if rows.has_weights else rows.n_rows
     for block in without_features(rows).blocks(_ROWS) if rows.has_weights else ():
         total, n_counted = total + float(block.weights.sum()), n_counted + int(np.count_nonzero(block.weights))
-    return rows.n_rows, rows.finite, total, n_counted, rows.n_targets, rows.target_names
+    labels = rows.labels_of_groups
+    return rows.n_rows, rows.finite, total, n_counted, rows.n_targets, rows.target_names, labels
+
+
+def _count_groups(groups: Sequence[npt.NDArray[np.uint64]]) -> int:
+    """Return the number of groups, given the labels of each partition; refuse groups with rows in several."""
+    labels, counts = np.unique(np.concatenate(groups), return_counts=True)
+    if apart := int(np.count_nonzero(counts > 1)):
+        raise DataError(
+            f"{apart:,} of {len(labels):,} groups have rows in several partitions of the Dask collection; all rows of "
+            'a group must be in one: shuffle them first, as in frame = frame.shuffle(on="patient").persist(); without '
+            "persist a shuffle may give another order of rows in every pass"
+        )
+    return len(labels)
 
 
 def _taken(reading: Reading, rows: npt.NDArray[np.intp], *part: Any) -> Block:

@@ -21,11 +21,13 @@ class Roles:
     features: tuple[int, ...]
     targets: tuple[int, ...] = ()
     weight: tuple[int, ...] = ()  # at most one
+    group: tuple[int, ...] = ()  # at most one, which may be a feature too
 
     @property
     def all(self) -> tuple[int, ...]:
-        """Features, then targets, then the weight."""
-        return self.features + self.targets + self.weight
+        """Features, then targets, then the weight, then the group where it is not among these."""
+        others = self.features + self.targets + self.weight
+        return others + tuple(j for j in self.group if j not in others)
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,11 @@ class Header:
     n_columns: int
     names: tuple[str, ...] | None = None
 
-    def choose(self, target: Any = None, columns: Any = None, weight: Any = None) -> Roles:
-        """Return the requested columns; by default the features are all columns without another role."""
+    def choose(self, target: Any = None, columns: Any = None, weight: Any = None, group: Any = None) -> Roles:
+        """Return the requested columns; by default the features are all columns without another role.
+
+        The group may be one of the columns that are asked for as features.
+        """
         self.check_names()
         dropped: tuple[int, ...] = ()
         if isinstance(columns, AllBut):
@@ -68,19 +73,24 @@ class Header:
         weights = self.positions(weight, "weight")
         if len(weights) > 1:
             raise ParameterError(f"weight must be one column; got {len(weights)}: {weight!r}")
+        groups = self.positions(group, "group")
+        if len(groups) > 1:
+            raise ParameterError(f"group must be one column; got {len(groups)}: {group!r}; make one column of them")
         features = tuple(j for j in self.positions(columns, "columns") if j not in dropped)
-        by_name = {"columns": features, "target": targets, "weight": weights, "drop": dropped}
+        by_name = {"columns": features, "target": targets, "weight": weights, "drop": dropped, "group": groups}
         for (one, first), (other, second) in combinations(by_name.items(), 2):
+            if other == "group" and one in ("columns", "drop"):
+                continue
             for both in (j for j in first if j in second):
                 what = f"{self._shown(both)} is both in {one} and in {other}"
                 raise ParameterError(f"{what}; a column has one role: remove it from one")
         if columns is None:
-            features = tuple(j for j in range(self.n_columns) if j not in targets + weights + dropped)
+            features = tuple(j for j in range(self.n_columns) if j not in targets + weights + dropped + groups)
         if not features:
             raise DataError(
                 f"{self.source} has no column left for the features; at least one is needed besides target and weight"
             )
-        roles = Roles(features, targets, weights)
+        roles = Roles(features, targets, weights, groups)
         self._check_named(roles)
         return roles
 
@@ -159,10 +169,10 @@ def as_keys(value: Any, role: str) -> list[Key]:
         keys = [value]
     for key in keys:
         if not is_key(key):
-            remedy = "; arrays as target and weight are possible only for data in memory"
+            remedy = "; arrays as target, weight and group are possible only for data in memory"
             raise ParameterError(
                 f"{role} must be column names or positions; got {key!r:.60}, of type {type(key).__name__}"
-                + (remedy if role in ("target", "weight") else "")
+                + (remedy if role in ("target", "weight", "group") else "")
             )
     if not keys:
         raise ParameterError(f"{role} must name at least one column; got {value!r}; leave it out for the default")

@@ -38,6 +38,7 @@ def open_rows(
     decimal: str = ".",
     missing_target: Literal["error", "skip"] = "error",
     labels: Literal["auto", "text"] = "auto",
+    group: Any = None,
     exposure: Any = None,
 ) -> RowSource:
     """Open data of any supported kind as rows that can be read repeatedly, block by block.
@@ -70,6 +71,9 @@ def open_rows(
     exposure : str, int or array, optional
         Name, position or values of the exposure of every row, such as the years a contract was held, for a
         `NystromRegressor` of counts or amounts. It is given as the target is: both by name, or both as values.
+    group : str, int or array, optional
+        Name, position or values of the labels of groups, such as patients, shops or days: text, numbers or dates. Rows
+        of one group leave together where rows are left out. The column is a feature only if `columns` names it.
 
     Returns
     -------
@@ -99,36 +103,36 @@ def open_rows(
         raise ParameterError(f'labels must be "auto" or "text"; got {labels!r:.60}')
     if exposure is not None:
         both = with_exposure(source, target, exposure)
-        rows = open_rows(source, both, columns, weight, delimiter, decimal, missing_target, labels)
+        rows = open_rows(source, both, columns, weight, delimiter, decimal, missing_target, labels, group)
         assert isinstance(rows, BaseRows)
         rows.has_exposure = True
         return rows
     skip = missing_target == "skip"
     if isinstance(source, str | os.PathLike) and Path(source).name.lower().endswith(_CSV):
-        return CsvRows(source, target, columns, weight, delimiter, decimal, skip, labels)
+        return CsvRows(source, target, columns, weight, delimiter, decimal, skip, labels, group)
     if delimiter is not None or decimal != "." or labels != "auto":
         raise ParameterError("delimiter, decimal and labels are for CSV files only; leave them out for other data")
     if isinstance(source, RowSource):
-        if target is not None or columns is not None or weight is not None:
+        if not all(role is None for role in (target, columns, weight, group)):
             raise ParameterError(
-                "a RowSource already has its columns chosen; give target, columns and weight when opening it"
+                "a RowSource already has its columns chosen; give target, columns, weight and group when opening it"
             )
         return source
     if isinstance(source, str) and not source:  # as a path it would mean the current folder
         raise SourceFileError("the path is empty; give the path of a data file")
     if isinstance(source, str | os.PathLike):
-        return _open_path(Path(source), target, columns, weight, skip)
+        return _open_path(Path(source), target, columns, weight, skip, group)
     if isinstance(source, list | tuple) and source and all(isinstance(p, str | os.PathLike) for p in source):
-        return _open_several([Path(path) for path in source], target, columns, weight, skip)
-    if columns is None and (plain := plain_rows(source, target, weight)) is not None:
+        return _open_several([Path(path) for path in source], target, columns, weight, skip, group)
+    if columns is group is None and (plain := plain_rows(source, target, weight)) is not None:
         return plain
     if is_dask(source):
-        return select_dask_rows(source, target, columns, weight)
+        return select_dask_rows(source, target, columns, weight, group)
     if is_a(source, "pyarrow", "Dataset"):
-        return _open_dataset(source, target, columns, weight, skip)
+        return _open_dataset(source, target, columns, weight, skip, group)
     if is_stream(source):
-        return stream_rows(source, target, columns, weight, skip)
-    return select_rows(_columns(source), _values(target), columns, _values(weight), skip)
+        return stream_rows(source, target, columns, weight, skip, group)
+    return select_rows(_columns(source), _values(target), columns, _values(weight), skip, _values(group))
 
 
 def with_exposure(source: Any, target: Any, exposure: Any) -> Any:
@@ -156,59 +160,62 @@ def is_stream(source: Any) -> bool:
     return stream or is_a(source, "pyarrow", "Dataset")
 
 
-def opened(X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """Return the rows of a stream or dataset with the columns that `y` and `weights` name; all else as it is."""
-    return (open_rows(X, y, weight=weights), None, None) if is_stream(X) else (X, y, weights)
+def opened(X: Any, y: Any, weights: Any, groups: Any = None) -> tuple[Any, Any, Any, Any]:
+    """Return the rows of a stream or dataset with the columns that the others name; all else as it is."""
+    if is_stream(X):
+        return open_rows(X, y, weight=weights, group=groups), None, None, None
+    return X, y, weights, groups
 
 
-def _open_dataset(dataset: Any, target: Any, columns: Any, weight: Any, skip: bool) -> ArrowRows:
+def _open_dataset(dataset: Any, target: Any, columns: Any, weight: Any, skip: bool, group: Any) -> ArrowRows:
     try:
         fragments = list(dataset.get_fragments())
     except ValueError:  # a filtered dataset has no fragments to read one by one
-        return stream_rows(dataset.scanner().to_reader(), target, columns, weight, skip)
+        return stream_rows(dataset.scanner().to_reader(), target, columns, weight, skip, group)
     reader = DatasetReader(dataset, fragments)
-    rows = ArrowRows([reader], target, columns, weight, skip)
+    rows = ArrowRows([reader], target, columns, weight, skip, group)
     rows.paths = reader.paths
     return rows
 
 
-def _open_path(path: Path, target: Any, columns: Any, weight: Any, skip: bool) -> RowSource:
+def _open_path(path: Path, target: Any, columns: Any, weight: Any, skip: bool, group: Any) -> RowSource:
     if os.path.isdir(path):  # noqa: PTH112 - False for an invalid path
         if current_client() is not None and any(path.glob("*.parquet")):
-            return select_dask_rows(read_parquet(path), target, columns, weight)
-        return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight, skip)
+            return select_dask_rows(read_parquet(path), target, columns, weight, group)
+        return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight, skip, group)
     found = require_file(path)
-    opened = _open_file(found, target, columns, weight, skip)
+    opened = _open_file(found, target, columns, weight, skip, group)
     opened.paths = (found,)
     return opened
 
 
-def _open_file(found: Path, target: Any, columns: Any, weight: Any, skip: bool) -> BaseRows:
+def _open_file(found: Path, target: Any, columns: Any, weight: Any, skip: bool, group: Any) -> BaseRows:
     name = found.name.lower()
     if name.endswith(".npy"):
-        return select_rows(NpyColumns(found), _values(target), columns, _values(weight), skip)
+        return select_rows(NpyColumns(found), _values(target), columns, _values(weight), skip, _values(group))
     if name.endswith(".npz"):
         archive = Archive(found)
         features = archive.columns()
         target = "y" if target is None and "y" in archive.keys else target
         target = archive.resolve(target, features, "target")
         weight = archive.resolve(weight, features, "weight")
-        return select_rows(features, _values(target), columns, _values(weight), skip)
+        group = archive.resolve(group, features, "group")
+        return select_rows(features, _values(target), columns, _values(weight), skip, _values(group))
     if name.endswith(_ARROW):
-        return ArrowRows([open_arrow(found)], target, columns, weight, skip)
+        return ArrowRows([open_arrow(found)], target, columns, weight, skip, group)
     remedy = f"save it in one of these formats, or rename it where it is in one: {', '.join(_EXTENSIONS)}"
     if name.endswith(_COMPRESSED):
         remedy = "decompress it first; of compressed text only .csv.gz and .tsv.gz are read"
     raise SourceFileError(f"{shown(found)} has no known extension; {remedy}")
 
 
-def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any, skip: bool) -> RowSource:
+def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any, skip: bool, group: Any) -> RowSource:
     for path in map(require_file, paths):
         if not path.name.lower().endswith(_ARROW):
             raise SourceFileError(
                 f"several files must be Parquet or Arrow files; got {shown(path)}; join the files into one first"
             )
-    opened = ArrowRows(list(map(open_arrow, paths)), target, columns, weight, skip)
+    opened = ArrowRows(list(map(open_arrow, paths)), target, columns, weight, skip, group)
     opened.paths = tuple(paths)
     return opened
 

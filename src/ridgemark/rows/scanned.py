@@ -13,6 +13,7 @@ from ridgemark.rows.base import Array, BaseRows, Block, block_rows_for, copy_row
 from ridgemark.rows.cells import DOUBLE, checked_weights, kept_rows, stacked
 from ridgemark.rows.column import Cells, ColumnEncoder, NoFeatures
 from ridgemark.rows.files import FileState
+from ridgemark.rows.groups import label_hashes
 from ridgemark.rows.header import Header, Roles
 from ridgemark.rows.labels import label_numbers, labels_in, text_labels
 from ridgemark.rows.places import Place, listed
@@ -55,7 +56,7 @@ class ScannedRows(BaseRows):
         self.kept = kept_rows(self.n_rows, skipped, header.source) if self.n_skipped else None
         self.n_features = len(roles.features)
         self.n_targets = len(roles.targets)
-        self.has_weights = bool(roles.weight)
+        self.has_weights, self.has_groups = bool(roles.weight), bool(roles.group)
         self.feature_names = header.names_of(roles.features)
         self.target_names = header.names_of(roles.targets)
         self._names = header.names_of(roles.all) or ()
@@ -82,7 +83,7 @@ class ScannedRows(BaseRows):
         return encoded
 
     def staying(self, memory_budget: int | None) -> Self:
-        bytes_per_row = 8 * (self.n_features + self.n_targets + self.has_weights)
+        bytes_per_row = 8 * (self.n_features + self.n_targets + self.has_weights + self.has_groups)
         if block_rows_for(memory_budget, _SHARE_OF_ROWS * bytes_per_row, self.n_rows) < self.n_rows:
             return self
         staying = copy.copy(self)
@@ -117,7 +118,7 @@ class ScannedRows(BaseRows):
         for piece in pieces:
             first, last = np.searchsorted(rising, [piece.start, piece.start + piece.n_rows])
             copy_rows(piece, rising[first:last] - piece.start, taken, order[first:last])
-        return Block(0, taken.features, taken.targets, taken.weights, taken=indices)
+        return Block(0, taken.features, taken.targets, taken.weights, taken=indices, groups=taken.groups)
 
     def _chunks_of(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Return the chunks that hold these rows."""
@@ -137,13 +138,14 @@ class ScannedRows(BaseRows):
             raw, place = [column[rows] for column in raw], place.at(rows)
         n_columns = len(self.roles.features)
         weight = n_columns + self.n_targets
+        end = weight + self.has_weights
 
         def part(first: int, last: int | None, dtype: np.dtype[Any], place: Place = place) -> Array:
             place_of = place.some(first, last)
             values = [column.plain(place_of.some(k, k + 1)) for k, column in enumerate(raw[first:last])]
             return stacked(values, dtype, place_of)
 
-        weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
+        weights = checked_weights(part(weight, end, DOUBLE), place.some(weight)) if self.has_weights else None
         if self.encoder is None:
             features = part(0, n_columns, self.dtype)
         else:
@@ -154,4 +156,6 @@ class ScannedRows(BaseRows):
             targets = label_numbers(labels, raw[n_columns], place.some(n_columns, weight))[:, None]
         elif self.n_targets:
             targets = part(n_columns, weight, DOUBLE, replace(place, of_target=True))
-        return Block(start, features, targets, weights)
+        group = self.roles.all.index(self.roles.group[0]) if self.has_groups else None
+        groups = None if group is None else label_hashes(raw[group], place.some(group, group + 1))
+        return Block(start, features, targets, weights, groups=groups)

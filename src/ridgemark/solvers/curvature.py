@@ -64,6 +64,11 @@ class CurvatureSystem:
         rotated = linalg.solve_triangle(self.triangle, centred.T, transposed=True)
         return self.share_of_constant + backend.squared_norms(rotated.T), backend.squared_norms(centred)
 
+    def reached(self, rows: Floats) -> Floats:
+        """Return `[R^-1 bc, 1/sqrt(sum D)]` of rows on the host, R the factor: their squared lengths are leverages."""
+        rotated = linalg.solve_triangle(self.triangle, (rows - self.feature_mean).T, transposed=True).T
+        return np.column_stack([rotated, np.full(len(rows), np.sqrt(self.share_of_constant))])
+
 
 class JointSystem:
     """The second derivative of the objective, for all targets jointly.
@@ -117,6 +122,13 @@ class JointSystem:
             reached = (features @ inverse[j].reshape(m, t * m)).reshape(n, t, m)
             leverage[:, j] = backend.xp.einsum("ikj,ij->ik", reached, features)
         return leverage
+
+    def reached(self, rows: Floats) -> Floats:
+        """Return `Z_i R^-1` of rows on the host, shape (n, t, t (rank + 1)), `R'R = H`."""
+        t, m = self.sums.blocks.shape[:2]
+        turned = linalg.solve_triangle(self.factor, np.eye(t * m), transposed=True)
+        rows = with_ones(rows, float(self.fit_intercept))
+        return np.stack([rows @ turned[:, k * m : (k + 1) * m].T for k in range(t)], axis=1)
 
 
 class TargetSystems:
@@ -176,6 +188,13 @@ class TargetSystems:
         for k, factor in enumerate(self.factors):
             leverage[seen[:, k], k] = factor.leverage(rows[seen[:, k]])
         return leverage
+
+    def reached(self, rows: Floats, number: int) -> Floats:
+        """Return `F_k'z` of rows on the host, for one target k, shape (n, rank + 1)."""
+        factor = self.factors[0 if self.alike else number]
+        triangle = backend_of(factor.triangle).to_host(factor.triangle)
+        scaled = with_ones(rows, float(self.fit_intercept)) / factor.scale
+        return (scaled.astype(np.float32) @ triangle).astype(np.float64)
 
     def most_leverage(self, features: Array) -> Array:
         """Return `1/sum D_k + |b_i - m_k|^2/s`, which no leverage exceeds; m_k is the mean of B by the weights D_k."""

@@ -20,6 +20,7 @@ from ridgemark.solvers.curvature import TargetSystems
 from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
 
 _SAMPLED = 8192  # distinct rows that are left out
+_SAMPLED_OF_GROUPS, _FEWEST_GROUPS = 4096, 4  # rows that leave in groups, and groups
 _PER_DIMENSION, _FEWEST = 8, 256  # a target's system has 256 rows, and 8 more for each effective dimension
 _DRAWN_FROM = 2**16  # distinct rows from which those of a system are drawn, where features are not held
 _PROBES = 16  # random vectors that estimate leverages
@@ -43,8 +44,18 @@ class DrawnRows:
 
     @cached_property
     def sample(self) -> RowPasses:
-        """At most 8,192 distinct rows, each with the weight and mean target of its equals; single rows in cells."""
+        """At most 8,192 distinct rows, each with the weight and mean target of its equals; single rows in cells.
+
+        Where rows leave in groups, the single rows of whole groups: at least four, and then at most 4,096 rows.
+        """
         return self._drawn(_SAMPLED)
+
+    @cached_property
+    def by_group(self) -> tuple[Indices, Indices]:
+        """The rows of the sample sorted by group, the smallest groups first, and the sizes of the groups."""
+        rows = self.passes.single_rows()[: self.sample.source.n_rows]
+        _, which, sizes = np.unique(self.passes.left_out().kind[rows], return_inverse=True, return_counts=True)
+        return np.lexsort((which, sizes[which])), np.sort(sizes)
 
     @cached_property
     def sampled(self) -> FeatureRows:
@@ -59,7 +70,8 @@ class DrawnRows:
 
         Where the loss is linear in the targets, or no rows are equal, these are the rows of the sample.
         """
-        if self.loss.linear_in_targets or not self.passes.left_out().has_repeats:
+        alone = self.passes.leaves_groups or not self.passes.left_out().has_repeats
+        if self.loss.linear_in_targets or alone:
             return self.sample.targets(), self.sample.row_counts(), None
         rows, group = self.single_rows
         return self.passes.targets()[rows], self.passes.row_counts()[rows], group
@@ -67,6 +79,9 @@ class DrawnRows:
     @cached_property
     def single_rows(self) -> tuple[Indices, Indices]:
         """Numbers of all rows that equal one of the sample, and the position of each in the sample."""
+        if self.passes.leaves_groups:
+            count = self.sample.source.n_rows
+            return self.passes.single_rows()[:count], np.arange(count)
         kind = self.passes.left_out().kind
         rows = np.flatnonzero((kind >= 0) & (kind < self.sample.source.n_rows))
         return rows, kind[rows]
@@ -131,8 +146,8 @@ class DrawnRows:
         which the sample comes first; their weights are raised to the total weight of all rows.
         """
         if self.held:
-            places = self.passes.left_out().indices
-            return self.held, places, self.passes.left_out_groups().weights[places], self.passes.targets()[places]
+            places = self.passes.units_left_out()[0]
+            return self.held, places, self.passes.units_left_out()[1].weights[places], self.passes.targets()[places]
         rows, sample = self.sampled, self.sample
         if self.passes.n_left_out > _SAMPLED:
             sample = self._drawn(_DRAWN_FROM)
@@ -142,6 +157,16 @@ class DrawnRows:
         return rows, np.arange(len(counts)), raised, sample.targets()
 
     def _drawn(self, most: int) -> RowPasses:
-        passes = self.passes
-        taken = passes.take_groups(passes.left_out().indices[:most], passes.left_out_groups())  # in random order
-        return RowPasses(ArrayRows(taken.features, taken.targets, taken.weights), passes.memory_budget)
+        passes, (units, groups) = self.passes, self.passes.units_left_out()  # in random order
+        if passes.leaves_groups and most == _SAMPLED:
+            most = _whole(passes.left_out().kind[units])
+        taken = passes.take_groups(units[:most], groups)
+        labels = taken.groups if passes.leaves_groups else None
+        return RowPasses(ArrayRows(taken.features, taken.targets, taken.weights, labels), passes.memory_budget)
+
+
+def _whole(groups: Indices) -> int:
+    """Return how many rows, sorted by group, make whole groups: four, or as many as have at most 4,096 rows."""
+    ends = np.append(np.flatnonzero(np.diff(groups)) + 1, len(groups))
+    within = int(np.searchsorted(ends, _SAMPLED_OF_GROUPS, side="right"))
+    return int(ends[min(max(within, _FEWEST_GROUPS), len(ends)) - 1])

@@ -17,11 +17,14 @@ from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_o
 from ridgemark.kernels import CrossKernel, Kernel, Mixture
 from ridgemark.passes.device import placed
 from ridgemark.tuning.coordinates import Slopes
+from ridgemark.tuning.left_out import LeftOutGroups
 from ridgemark.tuning.pairs import Pairs, ScratchArrays
 
 # Added to W's diagonal. A smooth criterion needs a fixed term, where the fit itself decides W's rank.
 _JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 _LEAST_KEPT = 1e-10  # smallest 1 - h
+_FEWEST_UNITS = 5  # groups that judge, each as one observation
+_STRIDES = (5, 2, 1)  # over the ridges, where rows leave in groups: every ridge then takes long
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,7 @@ class Sample:
     n_landmarks: int
     fit_intercept: bool
     backend: Backend = NUMPY  # that computes with the rows
+    groups: Indices | None = None  # (n,): the number of each row's group, where rows of a group leave together
 
     @property
     def landmarks(self) -> Any:
@@ -58,7 +62,8 @@ class Sample:
         """Return the same rows with these as landmarks."""
         order = np.concatenate([numbers, np.setdiff1d(np.arange(len(self.weights)), numbers)])
         features, targets, weights = (array[order] for array in (self.features, self.targets, self.weights))
-        return Sample(features, targets, weights, len(numbers), self.fit_intercept, self.backend)
+        groups = None if self.groups is None else self.groups[order]
+        return Sample(features, targets, weights, len(numbers), self.fit_intercept, self.backend, groups)
 
     def in_single_precision(self) -> Sample:
         """Return the same rows in single precision."""
@@ -70,7 +75,28 @@ class Sample:
         shares = self.weights[:n_rows] / self.weights[:n_rows].sum()
         n_landmarks = min(n_landmarks, self.n_landmarks)
         features, targets = self.features[:n_rows], self.targets[:n_rows]
-        return Sample(features, targets, shares, n_landmarks, self.fit_intercept, self.backend)
+        groups = None if self.groups is None else self.groups[:n_rows]
+        return Sample(features, targets, shares, n_landmarks, self.fit_intercept, self.backend, groups)
+
+    def of_units(self, errors: Floats) -> Floats:
+        """Return the errors of rows as those of groups with the same mean, if there are enough groups."""
+        groups, sizes = (None, ()) if self.groups is None else self._numbered
+        if groups is None or len(sizes) < _FEWEST_UNITS:
+            return errors
+        return np.bincount(groups, errors).astype(float) * (len(sizes) / len(errors))
+
+    @cached_property
+    def _numbered(self) -> tuple[Indices, Indices]:
+        """Every row's group, counted from 0, and the sizes of the groups."""
+        assert self.groups is not None
+        _, which, sizes = np.unique(self.groups, return_inverse=True, return_counts=True)
+        return which, sizes
+
+    @cached_property
+    def by_group(self) -> tuple[Indices, Indices]:
+        """The rows sorted by groups, the smallest groups first, and the sizes of the groups."""
+        which, sizes = self._numbered
+        return np.lexsort((which, sizes[which])), np.sort(sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +153,10 @@ class SmallDesign:
         values, rotation = backend.xp.linalg.eigh(_weighted_gram(self.features, w, ScratchArrays()))
         rotated = self.features @ rotation
         projected = rotated.T @ (w[:, None] * self.targets)
+        if self.sample.groups is not None:
+            best, error = self._best_for_groups(ridges, values, rotated, projected)
+            solution = projected / (backend.at_least(values, 0.0)[:, None] + float(ridges[best]))
+            return error, float(ridges[best]), rotation @ solution
         inverse = 1.0 / (backend.at_least(values, 0.0)[:, None] + backend.from_host(ridges, like=values))
         kept = backend.at_least(1.0 - w[:, None] * (rotated**2 @ inverse + constant), _LEAST_KEPT)
         errors = np.zeros(len(ridges))
@@ -135,6 +165,30 @@ class SmallDesign:
             errors += backend.to_host(w @ residuals**2) / len(projected.T)
         best = int(np.argmin(errors))
         return float(errors[best]), float(ridges[best]), rotation @ (inverse[:, best, None] * projected)
+
+    def without_groups(self, whitened: Array, residuals: Array) -> LeftOutGroups:
+        """Return what predicts every row without its group, from A and the residuals e."""
+        sample = self.sample
+        return LeftOutGroups.of(sample.by_group, sample.weights, whitened, residuals, float(sample.fit_intercept))
+
+    def _best_for_groups(self, ridges: Floats, values: Array, rotated: Array, projected: Array) -> tuple[int, float]:
+        """Return the position of the best ridge and its error: of every fifth one, then of those beside the best."""
+        errors: dict[int, float] = {}
+
+        def evaluate(position: int) -> float:
+            if not 0 <= position < len(ridges):
+                return np.inf
+            if position not in errors:
+                inverse = 1.0 / (backend.at_least(values, 0.0) + float(ridges[position]))
+                residuals = self.targets - rotated @ (inverse[:, None] * projected)
+                errors[position] = self.without_groups(rotated * backend.xp.sqrt(inverse), residuals).error
+            return errors[position]
+
+        backend = backend_of(rotated)
+        best = min(range(min(2, len(ridges) - 1), len(ridges), _STRIDES[0]), key=evaluate)
+        for stride in _STRIDES[1:]:
+            best = min((best, best - stride, best + stride), key=evaluate)
+        return best, errors[best]
 
     def model(self, kernel: Kernel, coefficients: Floats) -> SmallModel:
         """Return the function of coefficients c; `kernel` gave the kernel values."""
@@ -156,6 +210,7 @@ class SmallSolution:
     residuals: Floats  # e = y - Bc
     whitened: Floats  # A = BG
     kept: Floats  # q = 1 - h, h_i = w_i (1 + a_i'a_i); no 1 without an intercept
+    groups: LeftOutGroups | None  # where rows leave in groups
 
     @classmethod
     def of(cls, design: SmallDesign, ridge: float, space: ScratchArrays) -> SmallSolution:
@@ -169,12 +224,15 @@ class SmallSolution:
         leverage = w * (float(design.sample.fit_intercept) + backend.squared_norms(whitened))
         kept = backend.at_least(1.0 - leverage, _LEAST_KEPT)
         residuals = design.targets - features @ coefficients
-        return cls(design, space, ridge, inverse_root, coefficients, residuals, whitened, kept)
+        groups = None if design.sample.groups is None else design.without_groups(whitened, residuals)
+        return cls(design, space, ridge, inverse_root, coefficients, residuals, whitened, kept, groups)
 
     @property
     def left_out(self) -> Floats:
-        """The leave-one-out residuals, `r = e/q`."""
-        return self.residuals / self.kept[:, None]
+        """The leave-one-out residuals, `r = e/q`; of rows that leave in groups as `LeftOutGroups` has them."""
+        if self.groups is None:
+            return self.residuals / self.kept[:, None]
+        return backend_of(self.kept).from_host(self.groups.residuals, like=self.kept)
 
     @property
     def error(self) -> float:
@@ -187,22 +245,31 @@ class SmallSolution:
         With `u = 2 w r/q`, `g = u r`, `v = F^-1 B'u`, `N = A'diag(g w)A`, `R = QG` and `J X = X - w(1'X)`:
         `dE/dC = J[2 (diag(g w)A - diag(w)AN)R' - (u - w Bv)(Qc)' - (w e)(Qv)']`,
         `dE/dW = lambda (((Qv)(Qc)' + (Qc)(Qv)')/2 - RNR')` and `dE/dlambda = v'c - tr GNG'`, u and g summed over the
-        targets.
+        targets. Where rows leave in groups, `diag(g w)` is D of `LeftOutGroups`, and u is its u.
         """
         design, w = self.design, self.design.weights
         features, whitener, c = design.features, design.whitener, self.coefficients
-        backend, left_out = backend_of(features), self.left_out
-        u = left_out * (2.0 * w / (self.kept * c.shape[1]))[:, None]
-        g = (u * left_out).sum(axis=1)
+        backend, whitened = backend_of(features), self.whitened
+        if self.groups is not None:
+            u, weighted, spread = (backend.from_host(part, like=w) for part in self.groups.multipliers())
+        else:
+            left_out = self.left_out
+            u = left_out * (2.0 * w / (self.kept * c.shape[1]))[:, None]
+            g = (u * left_out).sum(axis=1)
+            spread = _weighted_gram(whitened, g * w, self.space)
         v = self.inverse_root @ (self.inverse_root.T @ (features.T @ u))
-        spread = _weighted_gram(self.whitened, g * w, self.space)
         by_ridge = (v * c).sum() - (spread * (self.inverse_root.T @ self.inverse_root)).sum()
         triangle = backend.times_triangle_(backend.copy(whitener), self.inverse_root)
-        whitened, by_cross = self.whitened, self.space.array("weighted", self.whitened.shape, self.whitened)
+        by_cross = self.space.array("weighted", whitened.shape, whitened)
         backend.matmul(whitened, -spread, out=by_cross)
-        whitened *= g[:, None]
-        by_cross += whitened
-        by_cross *= (2.0 * w)[:, None]
+        if self.groups is None:
+            whitened *= g[:, None]
+            by_cross += whitened
+            by_cross *= (2.0 * w)[:, None]
+        else:
+            by_cross *= w[:, None]
+            by_cross += weighted
+            by_cross *= 2.0
         backend.times_triangle_(by_cross, triangle, transposed=True)
         c, v, fitted = whitener @ c, whitener @ v, features @ v
         left = backend.xp.concat([u - w[:, None] * fitted, w[:, None] * self.residuals], axis=1)

@@ -42,8 +42,11 @@ def judge_errors(residuals: Floats, judging: Sample) -> Floats:
 
 
 def judge(model: SmallModel, judging: Sample) -> Floats:
-    """Return the squared error of every judging row, times its relative weight."""
-    return model.squared_errors(judging) * (judging.weights * len(judging.weights))
+    """Return the squared error of every judging row, times its relative weight; of groups, if they are many, that.
+
+    Errors within a group are alike, so that groups count as one observation each.
+    """
+    return judging.of_units(model.squared_errors(judging) * (judging.weights * len(judging.weights)))
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,25 @@
 """The rows that tune and the rows that judge: distinct rows, drawn separately, in units of their columns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.kernels import ColumnMap
 from ridgemark.linalg import rounded
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
+from ridgemark.rows import row_weights
 from ridgemark.tuning.criterion import Sample
 
 FEWEST_ROWS = 100  # distinct rows; with fewer, all columns share one bandwidth
+FEWEST_GROUPS = 4  # with fewer, none judges
 MOST_FEATURES = 500  # beyond which all columns share one bandwidth, and sparse rows stay sparse
 _ARRAYS = 20  # arrays of shape (tuning rows, landmarks) that two descents hold
 _FEWEST_TUNING = 50
+_ENOUGH_GROUPS = 100  # that judge, whatever their number of rows
 _REACH = 0.75  # a column is clipped this share of its range outside the range of the training rows
 _LARGER = 2  # times the rows and landmarks, for a last comparison
 
@@ -45,18 +48,25 @@ def draw_rows(
     """Draw distinct rows; equal rows are one row, with their total weight and mean target.
 
     `sizes` are the numbers of tuning rows, judging rows and landmarks, at most. With fewer than a hundred rows, all of
-    them tune, all are landmarks and none judges.
+    them tune, all are landmarks and none judges. Where rows leave in groups, equal rows stay apart, a group either
+    tunes or judges, and with fewer than four groups none judges.
     """
-    (n_tuning, n_judging, n_landmarks), distinct, columns = sizes, passes.distinct_rows(), passes.columns()
-    available = len(distinct)
+    (n_tuning, n_judging, n_landmarks), columns = sizes, passes.columns()
+    judging_rows, tuning_rows = _drawn(passes, n_judging, rng)
+    n_judging, available = len(judging_rows), len(judging_rows) + len(tuning_rows)
     all_tune = available < FEWEST_ROWS
-    n_judging = 0 if all_tune else min(n_judging, available // 4)
     n_landmarks = min(n_landmarks, available if all_tune else (available - n_judging) // 2)
     most = max(_FEWEST_TUNING, passes.budget // (8 * _ARRAYS * n_landmarks))
     n_larger = min(_LARGER * n_tuning, available - n_judging, most)
     n_tuning = min(n_tuning, n_larger)
-    chosen = distinct.indices[rng.permutation(available)[: n_judging + n_larger]]
-    taken = passes.take_groups(chosen)
+    chosen, groups = np.concatenate([judging_rows, tuning_rows[:n_larger]]), None
+    if passes.leaves_groups:
+        chosen[n_judging:], n_different = _different_first(chosen[n_judging:], passes.distinct_rows().kind)
+        n_landmarks, groups = min(n_landmarks, n_different), passes.left_out().kind[chosen]
+        taken = passes.take(chosen)
+        taken = replace(taken, weights=row_weights(taken))
+    else:
+        taken = passes.take_groups(chosen)
     targets, weights = _standardised(taken.targets, fit_intercept), rounded(taken.weights / taken.weights.mean())
     is_sparse = sparse.issparse(taken.features)
     # The mean to a millionth of its unit: a factor on all weights does not move it.
@@ -67,12 +77,59 @@ def draw_rows(
         part = slice(start, start + count)
         shares = weights[part] / weights[part].sum() if count else weights[part]
         n_landmarks = min(n_landmarks, count if all_tune else count // 2)
-        return Sample(features[part], targets[part], shares, n_landmarks, fit_intercept, passes.backend)
+        own = None if groups is None else groups[part]
+        return Sample(features[part], targets[part], shares, n_landmarks, fit_intercept, passes.backend, own)
 
     tuning, judging = sample(n_judging, n_tuning, n_landmarks), sample(0, n_judging, 0)
     larger = sample(n_judging, n_larger, _LARGER * n_landmarks)
     bounded = None if is_sparse else _bounded(columns)
     return TuningRows(tuning, larger, judging, columns.units, origin, bounded, is_sparse)
+
+
+def _drawn(passes: RowPasses, most_judging: int, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Return the rows that judge and those that tune, in random order.
+
+    A quarter of the rows judge, at most `most_judging`, and none of fewer than a hundred. Of groups that leave together
+    those that judge have about so many rows, are at least a quarter of the groups where these are few, and never half
+    of the rows or of the weight.
+    """
+    distinct = passes.distinct_rows()
+    rows = distinct.indices if not passes.leaves_groups else np.argsort(distinct.kind, kind="stable")
+    rows = rows[distinct.kind[rows] >= 0]
+    order = rng.permutation(len(rows))
+    n_judging = 0 if len(rows) < FEWEST_ROWS else min(most_judging, len(rows) // 4)
+    if not passes.leaves_groups:
+        return rows[order[:n_judging]], rows[order[n_judging:]]
+    left_out, weights = passes.left_out(), passes.row_counts()
+    judges = np.zeros(len(left_out), dtype=bool)
+    if n_judging and len(left_out) >= FEWEST_GROUPS:
+        place = np.empty(len(weights), dtype=np.intp)
+        place[rows[order]] = np.arange(len(rows))
+        sizes = left_out.totals(np.ones(len(weights))).astype(np.intp), left_out.totals(weights)
+        judges[_judging_groups(np.argsort(place[left_out.indices]), *sizes, n_judging)] = True
+    judging = judges[left_out.kind[rows[order]]]
+    return rows[order[judging]][:n_judging], rows[order[~judging]]
+
+
+def _judging_groups(order: Indices, sizes: Indices, weights: Floats, n_rows: int) -> list[int]:
+    """Return groups in this order: of `n_rows` rows together, and at least a quarter of all groups up to 100."""
+    least, half, heavy = min(len(order) // 4, _ENOUGH_GROUPS), sizes.sum() / 2, weights.sum() / 2
+    chosen: list[int] = []
+    total, weight = 0, 0.0
+    for group in order.tolist():
+        if len(chosen) >= least and total + sizes[group] > n_rows:
+            break
+        if total + sizes[group] <= half and weight + weights[group] <= heavy:
+            chosen.append(group)
+            total, weight = total + sizes[group], weight + weights[group]
+    return chosen
+
+
+def _different_first(rows: Indices, kind: Indices) -> tuple[Indices, int]:
+    """Return the rows with the first of each kind before the others, which may not be landmarks; and their number."""
+    first = np.zeros(len(rows), dtype=bool)
+    first[np.unique(kind[rows], return_index=True)[1]] = True
+    return np.concatenate([rows[first], rows[~first]]), int(first.sum())
 
 
 def _bounded(columns: Columns) -> ColumnMap:

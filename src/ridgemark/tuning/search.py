@@ -244,7 +244,7 @@ class Search:
                 model = fit_small(kernel, self.tuning, ridge)
             return judge(model, self.judging)
         except np.linalg.LinAlgError:  # the kernel matrix is not definite
-            return np.full(len(self.judging.weights), np.inf)
+            return self.judging.of_units(np.full(len(self.judging.weights), np.inf))
 
     def _counted(self) -> None:
         if self.interrupted.is_set():

@@ -18,7 +18,7 @@ from ridgemark.tuning.baselines import compare_with_baselines
 from ridgemark.tuning.coordinates import LEVELS, in_raw_units, names_of, of_length, part_name, simplified
 from ridgemark.tuning.criterion import Sample
 from ridgemark.tuning.descent import Gain
-from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
+from ridgemark.tuning.draw import FEWEST_GROUPS, FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.record import Level, Part, TuningResult
 from ridgemark.tuning.search import FACTORS, Counter, DescentResult, Search, without
 
@@ -179,7 +179,12 @@ class Tuner(Parameterised):
         """Return the levels to choose among, simplest first; and the reason where there is one only, or another."""
         asked = tuple(level for level in LEVELS if level in self.levels)
         if not len(rows.judging.weights):
-            return ("shared",), f"there are fewer than {FEWEST_ROWS} distinct rows"
+            lacking = (
+                f"{FEWEST_ROWS} distinct rows"
+                if rows.tuning.groups is None
+                else f"{FEWEST_GROUPS} groups that could judge"
+            )
+            return ("shared",), f"there are fewer than {lacking}"
         if rows.is_wide:
             return ("shared",), f"rows of {len(rows.units):,} features are tuned by one bandwidth"
         if asked == ("shared",):
