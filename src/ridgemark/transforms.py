@@ -4,17 +4,17 @@ The model is fitted to g(y). With z = g^-1(f) of rows left out, `alpha + beta z`
 predictions are means of y and not its medians.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import boxcox1p
 from scipy.stats import yeojohnson_normmax
 
-from ridgemark.backends import Floats, Indices
+from ridgemark.backends import Floats
 from ridgemark.errors import DataError
 from ridgemark.rows import BaseRows, Block, RowSource
+from ridgemark.rows.mapped import MappedRows
 
 Kind = Literal["none", "log", "sqrt", "yeo-johnson"]
 KINDS: tuple[Kind, ...] = ("none", "log", "sqrt", "yeo-johnson")
@@ -166,35 +166,29 @@ def compared_kinds(y: Floats) -> list[str]:
     return ["none", "sqrt", "yeo-johnson"] if y.min() >= 0 else ["none", "yeo-johnson"]
 
 
-class TransformedRows(BaseRows):
-    """Rows of a source with one target, mapped by g."""
+@dataclass(frozen=True, eq=False)
+class MappedTarget:
+    """The one target of rows, mapped by g."""
 
-    def __init__(self, source: RowSource, transform: TargetTransform) -> None:
-        self._source, self._transform = source, transform
-        self.n_rows, self.n_features, self.n_targets = source.n_rows, source.n_features, source.n_targets
-        self.dtype, self.has_weights = source.dtype, source.has_weights
-        self.feature_names, self.target_names = source.feature_names, source.target_names
-        self.whole = getattr(source, "whole", True)
-        self.paths = getattr(source, "paths", ())
-        self.encoder, self.encoded = getattr(source, "encoder", None), True  # the source's columns are features
+    transform: TargetTransform
+    n_targets: ClassVar[int] = 1
+    weighs: ClassVar[bool] = False
 
-    @property
-    def reads_ahead(self) -> bool:  # type: ignore[override]
-        return getattr(self._source, "reads_ahead", False)
-
-    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
-        return map(self._converted, self._source.blocks(block_rows, start, stop))
-
-    def _take(self, indices: Indices) -> Block:
-        return self._converted(self._source.take(indices))
-
-    def _converted(self, block: Block) -> Block:
+    def __call__(self, block: Block) -> Block:
+        """Return the rows with the mapped target; refuse targets outside the domain."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            targets: Any = self._transform.forward(block.targets)
+            targets: Any = self.transform.forward(block.targets)
         if not np.isfinite(targets).all():
             row = int(np.argwhere(~np.isfinite(targets))[0][0])
             raise DataError(
                 f"the target of row {block.indices[row]} lies outside the domain of the transform "
-                f'{self._transform.kind!r}; fit with target_transform="yeo-johnson"'
+                f'{self.transform.kind!r}; fit with target_transform="yeo-johnson"'
             )
         return replace(block, targets=targets)
+
+
+def transformed_rows(source: RowSource, transform: TargetTransform) -> BaseRows:
+    """Return the rows of a source with one target, mapped by g."""
+    rows = MappedRows(source, MappedTarget(transform))
+    rows.target_names = source.target_names
+    return rows

@@ -25,7 +25,7 @@ from ridgemark.losses import loss_sums
 from ridgemark.path import keep_rows, leave_one_out
 from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
-from ridgemark.transforms import TransformedRows
+from ridgemark.transforms import transformed_rows
 
 
 class NystromRidge(Regressor, RegressionModel):
@@ -245,7 +245,7 @@ class NystromRidge(Regressor, RegressionModel):
         source, form = self._open(X, y, sample_weight)
         transform = choose_transform(self, recipe, source)
         with checkpointed(self, checkpoint, source) as (journal, random_state):
-            passes = self._training_passes(TransformedRows(source, transform), journal)
+            passes = self._training_passes(transformed_rows(source, transform), journal)
             model = self._model_of(recipe, passes, form, random_state)
         return with_transform(model, transform, passes)
 
@@ -253,7 +253,7 @@ class NystromRidge(Regressor, RegressionModel):
         """Return training rows and their form; of a fit to a transformed target with this target."""
         source, form = super()._open(X, y, sample_weight, reset, keep_constant, groups)
         transform = None if reset else self._model.transform
-        return source if transform is None else TransformedRows(source, transform), form
+        return source if transform is None else transformed_rows(source, transform), form
 
     def _model_of(self, recipe, passes, form, random_state, may_grow=False):
         """Return the model of the rows of these passes; `may_grow` says whether further rows may be added."""
