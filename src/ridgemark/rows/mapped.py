@@ -32,7 +32,8 @@ class MappedRows(BaseRows):
         self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
         self.n_targets, self.has_weights = mapping.n_targets, source.has_weights or mapping.weighs
         self.has_groups = getattr(source, "has_groups", False)
-        self.feature_names, self.target_names = source.feature_names, None
+        self.feature_names = source.feature_names
+        self.target_names: tuple[str, ...] | None = None
         self.whole = getattr(source, "whole", True)
         self.paths = getattr(source, "paths", ())
         self.encoder, self.encoded = getattr(source, "encoder", None), True
