@@ -36,7 +36,10 @@ from ridgemark.errors import RidgemarkWarning
 Sets = Mapping[str, Callable[[], tuple[Floats, Floats]]]
 
 _TRAINING_ROWS = {"ocean-temp": 60_000}
-_RATIOS = (("default", "median"), ("default", "boosting"), ("many", "boosting"), ("exact", "boosting"))
+_RATIOS = (
+    ("default", "median"), ("default", "boosting"), ("default", "lightgbm"), ("default", "catboost"),
+    ("many", "boosting"), ("exact", "boosting"),
+)  # fmt: skip
 
 
 def regression_sets(folder: Path | None) -> Sets:
@@ -145,12 +148,13 @@ def _ratio(records: Sequence[Record], name: str, method: str, other: str) -> flo
 
 
 def _chosen(records: Sequence[Record], name: str) -> str:
-    """Return what tuning chose, over the seeds, and the median number of landmarks."""
+    """Return the levels and the parts of kernels that tuning chose, over the seeds, and the median of landmarks."""
     found = by_seed(records, name, "default")
     if not found:
         return " | "
-    kinds = sorted({f"{one['level']}, {one['kernel']}" for one in found.values() if "level" in one})
-    return f"{'; '.join(kinds)} | {median(found, 'landmarks'):.0f}"
+    levels = sorted({one["level"] for one in found.values() if "level" in one})
+    parts = sorted({part for one in found.values() for part in one.get("kernel", "").split(" + ")})
+    return f"{', '.join(levels)}{': ' * bool(levels)}{', '.join(parts)} | {median(found, 'landmarks'):.0f}"
 
 
 def _ratio_table(records: Sequence[Record], sets: Sequence[str], methods: Sequence[str]) -> Iterator[str]:
@@ -200,7 +204,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, help="at most so many training rows")
     parser.add_argument("--device", default="cpu", help="where ridgemark computes: cpu, cuda (a GPU), ...")
     parser.add_argument("--output", type=Path, help="add a line of JSON for every fit to this file; none is made twice")
+    parser.add_argument("--show", action="store_true", help="print the tables of the output, without a fit")
     options = parser.parse_args(arguments)
+    if options.show:
+        print(show(read(options.output)))
+        return
     sets, records = regression_sets(Path(options.data) if options.data else None), read(options.output)
     if not sets:
         parser.error(f"{options.data} has no NAME.npz with arrays X and y, y of numbers; see docs/data.md")

@@ -46,7 +46,7 @@ SETS: dict[str, dict[str, Any]] = {
         "medpar": ("COUNT/medpar", "los", ("provnum",)),
         "recreation": ("AER/RecreationDemand", "trips", ()),
         "births": ("mosaicData/Births", "births", ("date",)),
-        "patents": ("Ecdat/PatentsHGH", "pat", ("obsno", "cusip", "sumpat", "pat1", "pat2", "pat3", "pat4")),
+        "credit-reports": ("AER/CreditCard", "reports", ("card", "share", "expenditure")),
         "badhealth": ("COUNT/badhealth", "numvisit", ()),
         "randhie": ("sampleSelection/RandHIE", "mdvis", ("notmdvis", "outpdol", "meddol", "totadm", "lnmeddol")),
     },

@@ -88,6 +88,34 @@ class _RecursiveFeatureMachine:
         return np.asarray(self.targets.inverse_transform(predicted.reshape(-1, 1))[:, 0])
 
 
+def _light_boosting(seed: int) -> Any:
+    """Return LightGBM with its defaults but the number of trees, which a fifth of the rows chooses."""
+    import lightgbm
+
+    class StoppedEarly(lightgbm.LGBMRegressor):
+        def fit(self, X: Floats, y: Floats) -> Any:
+            cut = len(X) * 4 // 5
+            stop = lightgbm.early_stopping(50, verbose=False)
+            return super().fit(X[:cut], y[:cut], eval_set=[(X[cut:], y[cut:])], callbacks=[stop])
+
+    return StoppedEarly(n_estimators=10_000, random_state=seed, verbose=-1)
+
+
+def _ordered_boosting(seed: int) -> Any:
+    import catboost
+
+    return catboost.CatBoostRegressor(random_seed=seed, verbose=False, allow_writing_files=False)
+
+
+def _network(seed: int) -> Any:
+    """Return RealMLP with its tuned defaults, on a GPU where there is one."""
+    import torch
+    from pytabkit import RealMLP_TD_Regressor
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return RealMLP_TD_Regressor(device=device, random_state=seed, n_cv=1, verbosity=0)
+
+
 METHODS = {
     "default": Method("`NystromRidge()`", lambda seed, X, y: NystromRidge(random_state=seed)),
     "many": Method("`n_landmarks=5000`", lambda seed, X, y: NystromRidge(n_landmarks=5000, random_state=seed)),
@@ -97,6 +125,9 @@ METHODS = {
     ),
     "median": Method('`bandwidth="median"`', lambda seed, X, y: NystromRidge(bandwidth="median", random_state=seed)),
     "boosting": Method("HistGradientBoosting", lambda seed, X, y: HistGradientBoostingRegressor(random_state=seed)),
+    "lightgbm": Method("LightGBM, early stopping", lambda seed, X, y: _light_boosting(seed), "lightgbm"),
+    "catboost": Method("CatBoost", lambda seed, X, y: _ordered_boosting(seed), "catboost"),
+    "realmlp": Method("RealMLP", lambda seed, X, y: _network(seed), "pytabkit"),
     "nystroem": Method(
         "Nystroem(1000) + RidgeCV",
         lambda seed, X, y: make_pipeline(StandardScaler(), nystroem(StandardScaler().fit_transform(X), seed)),

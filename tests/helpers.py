@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,24 @@ def pass_scikit_learn(estimator: Any) -> None:
     failed = {r["check_name"]: repr(r["exception"]) for r in results if r["status"] == "failed"}
     assert [name for name in failed if "array_api" not in name] == [], failed
     assert sum(r["status"] == "passed" for r in results) > 40
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that is filled once in a run of tests: one worker makes it, the others wait for it."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    ended = folder.with_name(f"{name} ended")
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        while not ended.exists():
+            time.sleep(0.1)
+        return folder
+    try:
+        make(folder)
+    finally:
+        ended.touch()  # after an error too: the others then miss what was to be made
+    return folder
 
 
 def rounding(dtype: object, scale: float = 1.0) -> float:

@@ -1,4 +1,4 @@
-"""What the columns do to the predictions: effects of each, their averages with standard errors, and importances."""
+"""What the columns do to predictions: effects of each, their averages with errors, and shares of derivatives."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from ridgemark.tables.dates import ELAPSED
 from ridgemark.tables.schema import CODE, MISSING, VALUE, Field, Schema
 
 _MOST_ROWS = 2**16  # whose effects are kept for quartiles
-_ROWS = 1000  # whose gradients are averaged
-_MOST_ENTRIES = 20_000_000  # of their gradients
+_MOST_ENTRIES = 20_000_000  # of the gradients that are averaged
 
 
 @dataclass(frozen=True)
@@ -92,11 +91,7 @@ def _without_gap(effect: Effect, field: Field, start: int) -> Effect:
 def _differences_of_levels(field: Field, start: int) -> list[Effect]:
     """Return the effect of each level with a feature of its own in place of the first."""
     assert field.levels is not None
-    settings = np.eye(len(field.common))
-    if field.shares is not None:
-        settings = np.column_stack([settings, field.shares[field.common]])
-    if CODE in field.parts:
-        settings = np.column_stack([settings, field.codes[field.common]])
+    settings = field.level_features(field.common)
     columns = tuple(range(start, start + settings.shape[1]))
     words = [str(level) for level in field.levels[field.common]]
     return [
@@ -381,8 +376,8 @@ def average_effects(
         values = predicted_effects(passes, kernel, dual_coef, effects, *predicted)
         weights = passes.row_counts()
         average = np.tensordot(weights, values, axes=1) / weights.sum()
-        found = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
-        spread = found.T.reshape(3, *values.shape[1:])
+        quartiles = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
+        spread = quartiles.T.reshape(3, *values.shape[1:])
         return EffectsSummary(tuple(effects), average, None, None, spread, len(values), targets)
     totals, quartiles = _totals(passes, kernel, dual_coef, effects)
     average = totals.first / totals.weight
@@ -400,10 +395,8 @@ def _totals(
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def feature_importances(
-    passes: RowPasses, table: Schema | None, kernel: Any, landmarks: Any, dual_coef: Floats
-) -> Floats | None:
-    """Return each column's share of `mean_i (df/dx_j)^2 var(x_j)`, over a thousand distinct rows.
+def derivative_shares(rows: Any, table: Schema | None, kernel: Any, landmarks: Any, dual_coef: Floats) -> Floats | None:
+    """Return each column's share of `mean_i (df/dx_j)^2 var(x_j)`, over some rows.
 
     Features of one column of a table are added up. Codes of levels are not quantities: a column with codes has
     `mean_i (f(x_i) - f(x_i'))^2/2`, where x_i' has the level of another row; for a linear f this is the same.
@@ -411,13 +404,11 @@ def feature_importances(
     With several targets each is counted in units of the total over its columns. None for a kernel whose gradient is
     not known, and for very many columns; zero for every column if the fit is constant.
     """
-    n_features = passes.source.n_features
-    if kernel.stays_on_host or (count_rows(landmarks) + _ROWS) * n_features > _MOST_ENTRIES:
+    if kernel.stays_on_host or (count_rows(landmarks) + count_rows(rows)) * rows.shape[1] > _MOST_ENTRIES:
         return None  # a function or values given by the user have no gradient
-    rows = _dense(passes.take(passes.distinct_rows().indices[:_ROWS]).features)
-    there, points, coefficients = (passes.backend.from_host(array) for array in (rows, _dense(landmarks), dual_coef))
+    rows, points = _dense(rows), _dense(landmarks)
     try:
-        gradients = passes.backend.to_host(kernel.gradient(there, points).of_functions(coefficients))
+        gradients = kernel.gradient(rows, points).of_functions(dual_coef)
     except ParameterError:  # a class of the user's without a gradient
         return None
     # The product first: a gradient is small where the column's unit is large.
@@ -427,8 +418,8 @@ def feature_importances(
         for j in (j for j, field in enumerate(table.fields) if CODE in field.parts):
             other = rows.copy()
             other[:, table.owners == j] = np.roll(rows, len(rows) // 2, axis=0)[:, table.owners == j]
-            changes = kernel.bind(points)(passes.backend.from_host(other)) - kernel.bind(points)(there)
-            by_target[j] = (passes.backend.to_host(changes @ coefficients) ** 2).mean(axis=0) / 2.0
+            changes = kernel.bind(points)(other) - kernel.bind(points)(rows)
+            by_target[j] = ((changes @ dual_coef) ** 2).mean(axis=0) / 2.0
     totals = by_target.sum(axis=0)
     shares = (by_target / np.where(totals > 0.0, totals, 1.0)).sum(axis=1)
     total = float(shares.sum())

@@ -13,16 +13,20 @@ from typing import Annotated, Any, Literal, dataclass_transform
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import Floats, Indices, Rows
+from ridgemark.backends import Floats, Indices, Rows, one_blas_thread
 from ridgemark.certificates import Certificate, trace_certificate
+from ridgemark.effects import derivative_shares
 from ridgemark.errors import NumericalError
+from ridgemark.explaining import Background, Importance, total_indices
 from ridgemark.intervals import Calibration, CalibrationRows, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import SQUARED, Loss, Moments, SquaredLoss
 from ridgemark.measured import Label, Measured
-from ridgemark.passes import Cost
+from ridgemark.operators import Cross
+from ridgemark.passes import Cost, RowPasses
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
+from ridgemark.rows import ArrayRows
 from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import CompactFit, LandmarkFit, RefinementStep
 from ridgemark.tables.schema import Schema, column_names
@@ -110,6 +114,16 @@ class Form(_Frozen):
         return [j for j, known in enumerate(parts) if known]
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the user's columns."""
+        return column_names(self.feature_names, self.n_features)
+
+    @property
+    def owners(self) -> NDArray[np.intp]:
+        """Position of the user's column that each feature comes from."""
+        return np.arange(self.n_features) if self.table is None else self.table.owners
+
+    @property
     def encoded_names(self) -> tuple[str, ...]:
         """Names of the features that the kernel sees."""
         return column_names(self.feature_names, self.n_features) if self.table is None else self.table.encoded_names
@@ -133,6 +147,14 @@ class Function(_Frozen):
     def cross_kernel(self) -> CrossKernel:
         """The kernel bound to the points."""
         return self.kernel.bind(self.points, self.numbers)
+
+    def values(self, passes: RowPasses) -> Floats:
+        """Return f at the rows of some passes, shape (n, t)."""
+        return Cross(passes, self.cross_kernel) @ self.dual_coef + self.intercept
+
+    def at(self, rows: Any) -> Floats:
+        """Return f at rows of features in memory, shape (n, t)."""
+        return self.values(RowPasses(ArrayRows(rows)))
 
 
 class Choice(_Frozen):
@@ -218,6 +240,8 @@ class LeftOutTargets(_Frozen):
         The mean loss of all rows left out (of at most 8,192 distinct ones), and that of the best constant.
     below : array of shape (t,)
         The share of these rows whose target lies below its prediction.
+    of_rates : bool
+        Whether targets are rates, and weights count exposures.
     guaranteed : bool
         Whether the rows had no part in the fit. Then an interval asked to cover with probability c holds a new
         observation with probability at least c, for every distribution, if rows are exchangeable.
@@ -233,6 +257,7 @@ class LeftOutTargets(_Frozen):
     below: Annotated[Floats, "(t)", ">= 0"]
     guaranteed: bool
     reason: str
+    of_rates: bool
     n_groups: Annotated[int | None, "> 0"] = None  # of rows that left together; each counts equally
 
 
@@ -308,7 +333,7 @@ class FittedModel(_Fitted):
     cost: Cost = Cost()
     sums: LandmarkFit | CompactFit | None = None
     tuning: TuningResult | None = None  # how the kernel was tuned
-    importances: Annotated[Floats | None, "(d)"] = None  # of the user's columns
+    background: Background | None = None  # rows that explanations compare with; None for a precomputed kernel
     noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
     classes: Classes | None = None  # of a fit of labels
     loss: Loss = SQUARED
@@ -346,6 +371,26 @@ class FittedModel(_Fitted):
             return self.calibration
         with np.errstate(over="ignore", invalid="ignore"):
             return read_only(self.drawn.calibrated(self.expanded))
+
+    @cached_property
+    def importance(self) -> Importance | None:
+        """What each column matters, computed when asked for; None where that would take too long."""
+        if self.background is None:
+            return None
+        form, function = self.schema, self.function
+        with np.errstate(over="ignore", invalid="ignore"), one_blas_thread():
+            return total_indices(function.at, function.n_points, self.background.rows, form.owners, form.columns)
+
+    @cached_property
+    def derivative_shares(self) -> Floats | None:
+        """Each column's share of the mean squared derivative, computed when asked for; None where it is not known."""
+        if self.background is None:
+            return None
+        function = self.function
+        with np.errstate(over="ignore", invalid="ignore"), one_blas_thread():
+            return derivative_shares(
+                self.background.rows, self.schema.table, function.kernel, function.points, function.dual_coef
+            )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -394,6 +439,7 @@ class RunRecord:
     n_rows: Annotated[int | None, "> 0"] = None
     target: Annotated[Sequence[str | int] | None, "any"] = None  # columns as asked for; so are the next three
     weight: Annotated[str | int | None, "any"] = None
+    exposure: Annotated[str | int | None, "any"] = None
     group: Annotated[str | int | None, "any"] = None
     columns: Annotated[Sequence[str | int] | None, "any"] = None
     target_names: Annotated[Sequence[str] | None, "(t)"] = None

@@ -23,14 +23,19 @@ class _Shown(TypedDict):
     r2: NotRequired[Annotated[list[float | None], "(t)", "any"]]
     coverage: NotRequired[Annotated[list[float] | None, "(t)", "any"]]
     repeated: NotRequired[int]
+    far: NotRequired[float]  # share of rows farther from the data than 95% of the rows of the fit
+    far_errors: NotRequired[list[Annotated[list[float], "(3)", "any"]]]  # largest share, RMS error, rows of a group
 
 
 class _Influence(TypedDict):
-    """One row that drives a fit of classes."""
+    """One row that drives a fit: of classes with its label, of numbers with its target."""
 
     row: int
-    label: Annotated[Label, "any"]
-    probability: float
+    label: NotRequired[Annotated[Label, "any"]]
+    probability: NotRequired[float]
+    target: NotRequired[Annotated[float, "any"]]
+    predicted: NotRequired[Annotated[float, "any"]]
+    loss: NotRequired[float]
     leverage: float
     cook_distance: float
     landmark: bool
@@ -38,7 +43,7 @@ class _Influence(TypedDict):
 
 
 class _Average(TypedDict):
-    """The average effect of a column on the log-odds of a class."""
+    """The average effect of a column on the log-odds of a class, or on what a loss predicts."""
 
     column: str
     unit: str
@@ -64,4 +69,24 @@ class _LabelErrors(TypedDict):
     effects: NotRequired[list[_Average]]
 
 
-Measured: TypeAlias = Annotated[Mapping[str, Any] | None, _Shown | _LabelErrors | None]
+class _LossErrors(TypedDict):
+    """Errors of numbers by a loss, for a page; one entry for each function."""
+
+    n_rows: Annotated[int, "> 0"]
+    loss: Annotated[list[float], "(t)", ">= 0"]
+    null_loss: Annotated[list[float], "(t)", ">= 0"]
+    below: Annotated[list[float], "(t)", ">= 0"]
+    below_error: Annotated[list[float], "(t)", ">= 0"]
+    coverage: float | None
+    observed: Annotated[list[list[float]], "any"]
+    predicted: Annotated[list[list[float]], "(t)", "any"]
+    lower: NotRequired[Annotated[list[list[float]], "any"]]
+    upper: NotRequired[Annotated[list[list[float]], "any"]]
+    calibration: list[Annotated[list[float], "any"]]
+    data: NotRequired[str]
+    repeated: NotRequired[int]
+    top: NotRequired[list[_Influence]]
+    effects: NotRequired[list[_Average]]
+
+
+Measured: TypeAlias = Annotated[Mapping[str, Any] | None, _Shown | _LabelErrors | _LossErrors | None]

@@ -44,6 +44,7 @@ def test_accuracy_needs_no_data_folder_and_makes_no_fit_twice(accuracy, tmp_path
     assert [line.split(":")[0] for line in said[1:]] == ["diabetes, split 0, median"]
     assert "| diabetes | 100 | 10 | " in out
     assert accuracy(*few, "--methods", "median") == (out, [])
+    assert accuracy("--output", records, "--show") == (out, [])
     out, said = accuracy(*few, "--methods", "nystroem")
     assert len(said) == 1
     assert [record["method"] for record in read(records)] == ["median", "nystroem"]

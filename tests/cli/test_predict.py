@@ -5,6 +5,7 @@ import sys
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ridgemark import NystromRidge, load
@@ -203,3 +204,32 @@ def test_a_file_without_names_is_predicted_with_and_without_its_target(rows, tmp
     assert np.array_equal(np.load(tmp_path / "rows-out.npy"), np.load(tmp_path / "new-out.npy"))
     scored = ridgemark("scores", tmp_path / "rows.npy", "--model", tmp_path / "model", "--output", tmp_path / "s.csv")
     assert scored[0] == 0, scored
+
+
+def test_contributions_are_printed_and_add_up(rows, model_file, data, ridgemark):
+    code, printed, _ = ridgemark("explain", model_file, data, "--row", "3,17")
+    assert code == 0
+    assert [line for line in printed.splitlines() if line.startswith("Row")] == ["Row 3", "Row 17"]
+    record = json.loads(ridgemark("explain", model_file, data, "--row", "17", "--json")[1])
+    model = load(model_file)
+    (row,) = record["rows"]
+    assert row["prediction"] == pytest.approx(model.predict(rows[17:18])[0].tolist())
+    total = np.sum([entry["contribution"] for entry in row["contributions"]], axis=0)
+    assert total + row["base"] == pytest.approx(row["prediction"])
+    for wrong, words in (("9999", "must be from 0 to 8999"), ("-1", "must be from 0"), ("x", "must be a row number")):
+        code, _, (line,) = ridgemark("explain", model_file, data, "--row", wrong)
+        assert code == 2
+        assert words in line
+
+
+def test_novelty_is_written_beside_predictions(rows, model_file, data, ridgemark, tmp_path):
+    out = tmp_path / "p.csv"
+    assert ridgemark("predict", model_file, data, "--output", out, "--novelty")[0] == 0
+    table, novelty = pd.read_csv(out), load(model_file).novelty(rows)
+    assert table["share_as_far"].to_numpy() == pytest.approx(novelty.share)
+    assert (table["novel"] == novelty.flag).all()
+    beyond = table["columns_beyond"].notna().to_numpy()
+    assert (beyond == novelty.beyond.any(axis=1)).all()
+    code, _, (line,) = ridgemark("predict", model_file, data, "--output", tmp_path / "p.npy", "--novelty")
+    assert code == 2
+    assert "can hold only numbers; with --novelty" in line

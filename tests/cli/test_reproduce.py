@@ -18,6 +18,7 @@ from ridgemark import __version__
 from ridgemark.cli import main
 from ridgemark.paper.data import ORIGINS
 from tests.browser import look
+from tests.helpers import made_once
 
 TABLES = {
     "claims", "table_1", "table_1_ratios", "cross_validation", "figure_1_scores", "figure_1_risk", "comparison",
@@ -27,9 +28,13 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
-    """A quick run with only one small data set in the data folder."""
+    """A quick run with only one small data set in the data folder: its folder, output and errors."""
     pytest.importorskip("matplotlib")
-    folder = tmp_path_factory.mktemp("reproduce")
+    folder = made_once(tmp_path_factory, "reproduce", reproduce)
+    return folder / "out", (folder / "printed.txt").read_text(), (folder / "errors.txt").read_text()
+
+
+def reproduce(folder):
     data = folder / "data"
     data.mkdir()
     rng = np.random.default_rng(0)
@@ -43,7 +48,8 @@ def reproduced(tmp_path_factory):
         with pytest.raises(SystemExit) as stop:
             main()
     assert not stop.value.code, errors.getvalue()
-    return folder / "out", out.getvalue(), errors.getvalue()
+    (folder / "printed.txt").write_text(out.getvalue())
+    (folder / "errors.txt").write_text(errors.getvalue())
 
 
 def test_the_pages_path_is_printed_last_and_nothing_on_stderr(reproduced):

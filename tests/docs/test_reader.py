@@ -26,8 +26,9 @@ lower, upper = model.predict_interval(rows[new], coverage=0.9).T
 covered = ((lower <= consumption[new]) & (consumption[new] <= upper)).mean()
 
 importance = pd.Series(model.feature_importances_, model.feature_names_in_)
-names = [f"{effect.name}, {effect.unit}" for effect in model.effects_summary().effects]
-explained = pd.Series(model.effects(rows[new][:1])[0], names)
+why = model.contributions(rows[new][:1])
+explained = pd.Series(why.values[0], rows.columns)
+prediction = why.base + explained.sum()
 distance = model.certify(rows[seen], consumption[seen]).bound
 """
 
@@ -53,12 +54,16 @@ def test_a_reader_fits_judges_and_explains_a_raw_file(cars):
     assert found["judged"] > 0.9
     assert 0.8 < found["covered"] <= 1.0
     assert found["importance"].idxmax() == "weight"
-    assert found["explained"]["weight, per unit"] == pytest.approx(3e-3, rel=0.3)
-    assert found["explained"]["engine, diesel -> petrol"] == pytest.approx(1.5, rel=0.3)
+    car, base = found["rows"][110:111], found["rows"][:110]
+    expected = 3e-3 * (float(car["weight"].iloc[0]) - base["weight"].mean())
+    assert found["explained"]["weight"] == pytest.approx(expected, abs=0.4)
+    petrol = float(car["engine"].iloc[0] == "petrol") - (base["engine"] == "petrol").mean()
+    assert found["explained"]["engine"] == pytest.approx(1.5 * petrol, abs=0.4)
+    assert found["prediction"] == pytest.approx(found["model"].predict(car)[0])
     assert found["distance"] < 0.1
 
 
 def test_the_script_uses_only_what_the_two_pages_show():
     shown = "".join(page.read_text(encoding="utf-8") for page in READ)
-    used = set(re.findall(r"model\.(\w+)", SCRIPT)) | {"NystromRidge", "random_state", "coverage", "effects"}
+    used = set(re.findall(r"model\.(\w+)", SCRIPT)) | {"NystromRidge", "random_state", "coverage"}
     assert not {name for name in used if name not in shown}

@@ -119,11 +119,11 @@ def test_effects_at_landmarks_are_means_of_both_sides(kernel):
 
 
 @pytest.mark.parametrize("kernel", [Laplacian(2.0), Linear(), Gaussian(2.0) + Polynomial(2)], ids=repr)
-def test_importances_are_those_of_the_effects(kernel):
+def test_derivative_shares_are_those_of_the_effects(kernel):
     X, y = _data()
     model = _fitted(kernel, X, y)
     shares = (model.effects(X) ** 2).mean(axis=0) * X.var(axis=0)
-    assert model.feature_importances_ == pytest.approx(shares / shares.sum(), rel=1e-8)
+    assert model.derivative_shares_ == pytest.approx(shares / shares.sum(), rel=1e-8)
 
 
 def test_effects_far_from_the_origin_keep_their_digits():
@@ -325,6 +325,7 @@ def test_kernels_without_derivatives_say_so(kernel, words):
     X, y = _data(40)
     X = X @ X.T if kernel == "precomputed" else X
     model = NystromRidge(kernel, ridge=1e-2, n_landmarks=9, random_state=0).fit(X, y)
-    assert not hasattr(model, "feature_importances_")
+    assert not hasattr(model, "derivative_shares_")
+    assert hasattr(model, "feature_importances_") == (kernel != "precomputed")
     with pytest.raises(ParameterError, match=words):
         model.effects(X)

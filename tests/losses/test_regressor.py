@@ -261,3 +261,19 @@ def test_random_fits_end_with_numbers_or_one_clear_error(loss):
 
     for seed in range(250):
         fit_at_random(loss, seed)
+
+
+def test_scores_refuse_targets_outside_the_domain():
+    X, _, targets = made()
+    model = NystromRegressor("gamma", **QUICK).fit(X, targets["gamma"])
+    with pytest.raises(DataError, match="must be positive, got 0 in row 0"):
+        model.score(X, targets["gamma"] * (np.arange(400) > 0))
+
+
+def test_counts_with_exposures_have_no_intervals():
+    X, f, _ = made()
+    years = np.random.default_rng(3).uniform(0.5, 4.0, 400)
+    claims = np.random.default_rng(4).poisson(years * np.exp(f)).astype(float)
+    model = NystromRegressor("poisson", **QUICK).fit(X, claims, exposure=years)
+    with pytest.raises(DataError, match="no intervals of counts with exposures"):
+        model.predict_interval(X)

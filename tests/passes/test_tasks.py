@@ -14,8 +14,8 @@ from ridgemark.passes import RowPasses, Task
 from ridgemark.rows import ArrayRows
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(600, 3))
-Y = np.c_[np.sin(X[:, 0]), X[:, 1]] + 0.1 * RNG.normal(size=(600, 2))
+X = RNG.normal(size=(320, 3))
+Y = np.c_[np.sin(X[:, 0]), X[:, 1]] + 0.1 * RNG.normal(size=(320, 2))
 
 
 def _tasks(family=Task):
@@ -42,7 +42,7 @@ def _everything():
     yield model.distance_to_exact(X[:50] + 0.1, certificate, X, Y)
     yield model.certify(X, Y, kind="operator").bound
     yield audit(
-        RowPasses(ArrayRows(X, Y)), model._model.sums, rng=np.random.default_rng(0), kernel_entries=600 * 30
+        RowPasses(ArrayRows(X, Y)), model._model.sums, rng=np.random.default_rng(0), kernel_entries=320 * 30
     ).bound
     yield NystromRidge(**options, ridge=1e-3, selection="leverage").fit(X, Y).calibrate(X, Y).loo_residuals_
     yield NystromRidge(**options, solver="gradient", ridge=1e-3, memory_budget=400_000).fit(X, Y).predict(X)

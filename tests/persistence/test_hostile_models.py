@@ -413,7 +413,7 @@ def _questions(model, new, path, run=None):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("count", [300, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [150, pytest.param(3000, marks=pytest.mark.slow)])
 def test_a_mutated_file_is_refused_or_predicts_finite_numbers(count, originals, tmp_path):
     rng, path, loaded = np.random.default_rng(count), tmp_path / "m", 0
     for number in range(count):
@@ -435,7 +435,7 @@ def test_a_mutated_file_is_refused_or_predicts_finite_numbers(count, originals, 
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("count", [150, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [100, pytest.param(2000, marks=pytest.mark.slow)])
 def test_a_mutated_file_of_a_table_or_of_classes_is_refused_or_answers(count, of_tables_and_classes, tmp_path):
     rng, path, loaded = np.random.default_rng(count), tmp_path / "m", 0
     for number in range(count):
@@ -458,7 +458,7 @@ def test_a_mutated_file_of_a_table_or_of_classes_is_refused_or_answers(count, of
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("count", [400, pytest.param(8000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [200, pytest.param(8000, marks=pytest.mark.slow)])
 def test_a_file_with_one_value_replaced_is_refused_or_answers(count, of_tables_and_classes, tmp_path):
     rng, path, loaded = np.random.default_rng(count), tmp_path / "m", 0
     for number in range(count):

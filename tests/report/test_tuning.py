@@ -165,7 +165,7 @@ def test_importances_are_bars_of_at_most_twenty_columns():
     assert names == [f"column {k}" for k in np.argsort(-model.feature_importances_)[:20]]
     shown = np.sort(model.feature_importances_)[-20:].sum()
     assert f"Shown: 20 of 30 columns, {shown:.1%} of the total" in text
-    assert "share of the mean squared gradient of the prediction times the column&#x27;s variance" in text
+    assert "how much predictions change when its value is taken from another row" in text
 
 
 def test_average_effects_are_a_table_and_effects_at_rows_figures(untuned):

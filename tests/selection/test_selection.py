@@ -180,7 +180,8 @@ def test_the_features_that_pivots_leave_are_those_of_their_factor(selection, ker
     pivots = chosen.pivots
     factor = nystrom_factor(kernel, chosen.points, chosen.indices, pivots=(pivots.order, pivots.triangle))
     assert sorted(factor.kept) == list(range(12))
-    assert pivots.features == pytest.approx(factor.features(X), rel=1e-7, abs=1e-7 * factor.features(X).max())
+    features = factor.features(X)
+    np.testing.assert_allclose(pivots.features, features, rtol=1e-7, atol=1e-7 * features.max())
     usual = nystrom_factor(kernel, chosen.points, chosen.indices).features(X)
     assert np.abs(pivots.features @ pivots.features.T - usual @ usual.T).max() < 1e-7 * usual.max() ** 2
 
@@ -350,7 +351,7 @@ class TestAuto:
 
     @pytest.mark.parametrize(
         ("n", "budget"),
-        [(8000, 3_000_000), *(pytest.param(20_000, one, marks=pytest.mark.slow) for one in (3_000_000, 2**25))],
+        [(4000, 1_500_000), *(pytest.param(20_000, one, marks=pytest.mark.slow) for one in (3_000_000, 2**25))],
     )
     def test_it_keeps_within_memory(self, n, budget):
         X = np.random.default_rng(0).normal(size=(n, 2))
@@ -495,18 +496,18 @@ class TestCount:
 
     def test_the_effective_dimension_decides_between_the_floor_and_the_caps(self):
         rng = np.random.default_rng(0)
-        X = rng.normal(size=(5000, 2))
+        X = rng.normal(size=(3000, 2))
         smooth = count_landmarks("auto", _problem(X, ridge=1e-1, kernel=Gaussian(3.0)), rng)
         assert (smooth.n_landmarks, smooth.rule) == (100, "at least 100")
         middle = count_landmarks("auto", _problem(X, ridge=1e-4, kernel=Gaussian(0.7)), rng)
         assert middle.rule == "2 per effective dimension"
         assert 2 * middle.effective_dimension.lower <= middle.n_landmarks <= 2 * middle.effective_dimension.upper + 1
         rough = count_landmarks("auto", _problem(X, ridge=1e-8, kernel=Gaussian(0.1)), rng)
-        assert rough.n_landmarks > 2500
-        assert rough.theorem_3 > 5000
-        many = rng.normal(size=(20_000, 2))
+        assert rough.n_landmarks > 1500
+        assert rough.theorem_3 > 3000
+        many = rng.normal(size=(8000, 2))
         rough = count_landmarks("auto", _problem(many, ridge=1e-8, kernel=Gaussian(0.02)), rng)
-        assert (rough.n_landmarks, rough.rule) == (work_limit(20_000), "n p^2 + 4 p^3 <= 2.75e11")
+        assert (rough.n_landmarks, rough.rule) == (work_limit(8000), "n p^2 + 4 p^3 <= 2.75e11")
 
     @pytest.mark.parametrize("n", [2000, 8000, 60_000, 300_000])
     def test_the_work_of_a_fit_is_a_cap(self, n):
@@ -522,11 +523,11 @@ class TestCount:
         assert work_limit(10**8) == 500
 
     def test_the_memory_budget_is_a_cap(self):
-        X = np.random.default_rng(0).normal(size=(5000, 2))
-        problem = _problem(X, ridge=1e-8, kernel=Gaussian(0.1), budget=4_000_000)
+        X = np.random.default_rng(0).normal(size=(2500, 2))
+        problem = _problem(X, ridge=1e-8, kernel=Gaussian(0.1), budget=2_000_000)
         count = count_landmarks("auto", problem, np.random.default_rng(0))
         assert count.rule == "memory budget"
-        assert 8 * count.n_landmarks**2 < 4_000_000
+        assert 8 * count.n_landmarks**2 < 2_000_000
 
     def test_the_model_records_which_rule_decided(self):
         X = np.random.default_rng(0).normal(size=(2000, 2))

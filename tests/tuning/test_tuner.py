@@ -12,11 +12,12 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ColumnScaleWarning, ParameterError
 from ridgemark.fitting import rows_of_fit, settle_kernel
 from ridgemark.fitting.landmarks import make_problem
-from ridgemark.kernels import Gaussian, Matern32
+from ridgemark.kernels import Gaussian, Matern32, Mixture
 from ridgemark.passes import RowPasses
 from ridgemark.path import walk_downhill
 from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
+from ridgemark.tuning.criterion import Sample
 
 SMALL = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=12, kernels=("gaussian", "matern32"))
 FEW = Tuner(**SMALL.get_params() | {"evaluations": 4, "kernels": ("gaussian",)})  # where the choice does not matter
@@ -294,6 +295,22 @@ def test_idle_parts_are_dropped():
     assert isinstance(model.kernel_, Gaussian)
     assert part_names(model) == ["Gaussian"]
     assert sorted(model.tuning_.dropped) == ["Laplacian", "Linear"]
+
+
+def test_a_part_without_which_the_kernel_matrix_is_not_definite_is_not_idle():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    rows = Sample(X, np.sin(X[:, :1]), np.full(300, 1 / 300), 100, fit_intercept=True)
+    tuning, judging = rows.first(200, 100), rows.starting_with(np.arange(200, 300)).first(100, 100)
+
+    class Indefinite(search.Search):
+        def judged(self, kernel, ridge=None):
+            return np.full(100, 0.1 if len(kernel.weights) == 2 else np.inf)
+
+    mixture = Mixture([Gaussian(1.0), Matern32(2.0)], [], [0.5, 0.5])
+    searched = Indefinite(tuning, judging, np.array([1e-6, 1.0]), 10, 3, lambda: None)
+    with np.errstate(invalid="ignore"):
+        assert searched.without_idle_parts(mixture, 1e-6) == (mixture, 1e-6)
 
 
 def test_a_linear_truth_is_fitted_as_linear_regression_does():

@@ -124,13 +124,13 @@ class LossRows(FittedRows):
     def _check_solved(self, targets: Floats) -> None:
         """Check that the loss on these rows is that of the fit; what is left unsolved counts in the gap."""
         fitted, predictor = float(self.fit.training_error[0]) * self.total_weight, self.values + self.fit.intercept
-        found, slopes = self.loss.values(targets, predictor), self.loss.slopes(targets, predictor)
-        found = float(self.weights @ found)
+        losses, slopes = self.loss.values(targets, predictor), self.loss.slopes(targets, predictor)
+        total = float(self.weights @ losses)
         cancelled = float(self.weights @ np.abs(slopes * (np.abs(targets) + np.abs(predictor)))[:, 0])
-        if not abs(found - fitted) <= _SAME * self.objective + _CANCELLED * cancelled:
+        if not abs(total - fitted) <= _SAME * self.objective + _CANCELLED * cancelled:
             raise DataError(
                 "these are not the rows the model was fitted on, or not with these targets and weights: their loss is "
-                f"{found / self.total_weight:.6g}, that of the fit {fitted / self.total_weight:.6g}; a certificate "
+                f"{total / self.total_weight:.6g}, that of the fit {fitted / self.total_weight:.6g}; a certificate "
                 "holds only for the training rows"
             )
 

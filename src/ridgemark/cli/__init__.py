@@ -18,6 +18,7 @@ COMMANDS = {
     "certify": "Bound how far a model is from exact.",
     "demo": "Run a small example and write a page about it.",
     "effects": "Say what each column does to the predictions.",
+    "explain": "Say what each column contributes to the prediction for some rows.",
     "fit": "Fit a model to the rows of a file.",
     "info": "Say what a model file holds.",
     "predict": "Predict the target for the rows of a file.",

@@ -10,18 +10,21 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
+from ridgemark.backends import Floats
 from ridgemark.cli.options import Key, key
 from ridgemark.errors import DataError, ModelFileError, ParameterError
-from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
+from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRegressor, NystromRidge
 from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.estimators.table_reader import encoded_source, warn_of_unseen
 from ridgemark.fitted import RunRecord
-from ridgemark.rows import BaseRows, RowSource, listed, open_rows, shown
+from ridgemark.report.fit_words import predicts
+from ridgemark.rows import BaseRows, RowSource, dense, listed, open_rows, shown
 from ridgemark.rows.header import AllBut
 from ridgemark.tables import SchemaEncoder, encoded_by_content, schema_of_numbers
 
 Encoding = Callable[[RowSource], RowSource]
 
+_SINGLE = ("weight", "exposure")  # roles of one column
 _CHECKED = 2048  # rows encoded and checked at a time
 _DATA = (".csv", ".tsv", ".gz", ".npy", ".npz", ".parquet", ".arrow", ".feather")
 
@@ -31,13 +34,19 @@ def open_data(
     target: Sequence[Key] | None,
     columns: Sequence[Key] | AllBut | None,
     weight: Key | None,
+    exposure: Key | None = None,
     group: Key | None = None,
     **form: Any,
 ) -> RowSource:
     """Open a file; rows without a target are left out, with a word. `form` is that of a CSV file."""
     if path.suffix.lower() == ".ridgemark":
         raise ParameterError(f"{shown(path)} holds a model, not data; give a data file here")
-    source = open_rows(path, target, columns, weight, **form, missing_target="skip", group=group)
+    named: Any = target
+    if exposure is not None:
+        if target is None or len(target) != 1:
+            raise ParameterError(f"--exposure is for one target, named with --target; got {len(target or ())}")
+        named = target[0]
+    source = open_rows(path, named, columns, weight, **form, missing_target="skip", exposure=exposure, group=group)
     if skipped := getattr(source, "n_skipped", 0):
         what = "the target" if source.target_names is None else listed(source.target_names)
         click.echo(
@@ -52,7 +61,8 @@ def open_to_fit(path: Path, options: Mapping[str, Any]) -> RowSource:
     """Open a file whose rows are to be fitted, with what the options say of its columns."""
     target, columns, weight, drop = (options[name] for name in ("target", "columns", "weight", "drop"))
     columns = columns if drop is None else AllBut(drop, columns)
-    source = open_data(path, target, columns, weight, options.get("group"), **csv_form(path, options))
+    roles = options.get("exposure"), options.get("group")
+    source = open_data(path, target, columns, weight, *roles, **csv_form(path, options))
     asked = {name: _features(source, options[name], name) for name in ("categorical", "numeric") if options[name]}
     defaults = {"missing": "fill", "unknown": "ignore"}
     asked |= {name: options[name] for name, default in defaults.items() if options[name] != default}
@@ -89,8 +99,9 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, model: Any) -> Columns:
         """Return the columns of a fitted model."""
-        labels = getattr(model, "classes_", ())
-        n_targets = 1 if len(labels) else np.size(model.intercept_)
+        predicted = predicts(model)
+        labels = model.classes_ if predicted == "classes" else ()
+        n_targets = np.size(model.intercept_) if predicted == "numbers" else 1
         text = any(isinstance(label, str) for label in labels)
         return cls(model.n_features_in_, n_targets, getattr(model, "feature_names_in_", None), text)
 
@@ -104,13 +115,13 @@ def open_like(
     """
     columns = _known_columns(run, fitted, path) if options.get("columns") is None else options["columns"]
     target, weight = (options.get("target") or run.target) if with_target else None, None
-    if with_weight:
-        weight = options.get("weight") if options.get("weight") is not None else run.weight
+    named = {role: getattr(run, role) if options.get(role) is None else options[role] for role in _SINGLE}
+    weight, exposure = named["weight"] if with_weight else None, named["exposure"] if with_target else None
     form = csv_form(path, options, run) | ({"labels": "text"} if fitted.text_labels and is_csv(path) else {})
     group = run.group if columns is None and with_target else None  # among columns without names
-    source = open_data(path, target, columns, weight, group, **form)
+    source = open_data(path, target, columns, weight, exposure, group, **form)
     if columns is None and not with_target and source.n_features > fitted.n_features:
-        roles = [*(run.target or ()), run.weight if weight is None else weight, run.group]
+        roles = [*(run.target or ()), *named.values(), run.group]
         n_columns = source.n_features + (weight is not None)
         source = open_data(path, None, _without(roles, n_columns), weight, **form)
     if source.n_features != fitted.n_features:
@@ -135,6 +146,30 @@ def open_to_predict(model: Any, run: RunRecord, path: Path, options: Mapping[str
     source = open_data(path, None, [columns[k] for k in used], None, **csv_form(path, options, run))
     assert isinstance(source, BaseRows)
     return source.encoded_by(SchemaEncoder(replace(table, fields=tuple(table.fields[k] for k in used))))
+
+
+def exposures(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any]) -> Floats | None:
+    """Return the exposure of every row of a file for a model of rates; None for others.
+
+    None also where the file has no such column: one line then says that rates are predicted.
+    """
+    if run.exposure is None:
+        return None
+    form = csv_form(path, options, run)
+    whole: Any = open_rows(path, **form)
+    try:
+        whole.header.positions([run.exposure], "exposure")
+        there = isinstance(run.exposure, str) or whole.n_features > fitted.n_features
+    except DataError:
+        there = False
+    if not there:
+        column = shown(run.exposure) if isinstance(run.exposure, str) else run.exposure
+        click.echo(
+            f"ridgemark: {shown(path)} has no column {column}: predictions are rates, for an exposure of 1", err=True
+        )
+        return None
+    source = open_rows(path, columns=[run.exposure], **form)
+    return np.concatenate([dense(block.features)[:, 0] for block in source.blocks(_CHECKED)])
 
 
 def _known_columns(run: RunRecord, fitted: Columns, path: Path) -> Sequence[Key] | None:
@@ -177,7 +212,7 @@ def encoding_of(source: Any) -> Encoding:
 
 def _check_like(source: RowSource, fitted: Columns, path: Path) -> None:
     """Refuse rows whose number of targets or feature names are not those of the model."""
-    names, n_targets = source.feature_names, source.n_targets
+    names, n_targets = source.feature_names, source.n_targets - getattr(source, "has_exposure", False)
     if n_targets == 0:
         raise ParameterError(f"{shown(path)}: the target column is not known; name it with --target")
     if n_targets != fitted.n_targets:
@@ -207,9 +242,10 @@ def load_model(path: Path, *methods: str, device: str | None = None) -> tuple[An
     `device` is where it computes; by default that of the fit.
     """
     try:
-        model, run = load_with_run(path, [NystromRidge, NystromClassifier, ExactKernelRidge])
-    except ParameterError as error:  # the kernel is code of the user's own
-        error.add_note("that is possible only in Python: ridgemark.load(path, kernel=...)")
+        model, run = load_with_run(path, [NystromRidge, NystromClassifier, NystromRegressor, ExactKernelRidge])
+    except ParameterError as error:  # the kernel or the loss is code of the user's own
+        code = "loss" if "loss=" in str(error) else "kernel"
+        error.add_note(f"that is possible only in Python: ridgemark.load(path, {code}=...)")
         raise
     except ModelFileError:
         if path.suffix.lower() not in _DATA:

@@ -3,24 +3,26 @@
 import copy
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
-from ridgemark.cli import classes
+from ridgemark.cli import classes, losses
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
 from ridgemark.cli.measures import held_out, kind_of, measure, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
-from ridgemark.estimators import NystromClassifier, NystromRidge
+from ridgemark.estimators import NystromClassifier, NystromRegressor, NystromRidge
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import RunRecord
+from ridgemark.losses import OF_NUMBERS
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
@@ -34,7 +36,7 @@ from ridgemark.selection import NAMED as SELECTIONS
     "--ridge",
     shared.numbers_or("loo", "gcv"),
     "Regularisation lambda, the ridge: a number, candidates separated by commas, or loo or gcv to search 14 decades; "
-    "with --classify loo searches ten.",
+    "with --classify or --loss loo searches ten, and gcv is refused.",
     "NUMBER",
     "loo",
 )
@@ -48,12 +50,24 @@ from ridgemark.selection import NAMED as SELECTIONS
     "--certify",
     click.Choice(["audit", "operator", "trace"]),
     f"Certificate of the distance to exact; by default audit up to {shared.AUDITED:,} rows and trace beyond; "
-    "with --classify audit up to the same number, and none beyond.",
+    "with --classify or --loss audit up to the same number, and none beyond.",
 )
 @shared.test_option
 @shared.flag(
     "--keep-sums", "Keep all sums in the model file, 24 p^2 bytes: for `ridgemark certify`, and partial_fit in Python."
 )
+@shared.option(
+    "--loss",
+    click.Choice(list(OF_NUMBERS)),
+    "Loss in place of squared errors: robust (huber), of counts (poisson), positive amounts (gamma) or quantiles.",
+)
+@shared.option(
+    "--quantiles",
+    shared.numbers_or("several such as 0.1,0.5,0.9"),
+    "Levels of --loss quantile, ascending, separated by commas: 0.1,0.5,0.9; by default the median.",
+    "LEVELS",
+)
+@shared.exposure_option
 @shared.flag("--classify", "The target holds labels: fit probabilities of the classes. A text target implies it.")
 @shared.option("--checkpoint", shared.PATH, "File from which a killed fit resumes; removed when the fit has ended.")
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
@@ -71,23 +85,25 @@ def command(
     """
     test: Path | None = options["test"]
     check_outputs([("--output", output), ("--report", report)], [data, test], force, as_json)
+    losses.check_options(options)
     if report is not None:
         require_matplotlib()
     begin = time.perf_counter()
     source = _open_rows(data, options)
     about = _about(data, source, options)
     labels = text_labels(source)
-    columns = Columns(source.n_features, source.n_targets, source.feature_names, labels is not None)
+    n_targets = source.n_targets - (about.exposure is not None)
+    columns = Columns(source.n_features, n_targets, source.feature_names, labels is not None)
     other = None if test is None else open_test(about, columns, test, {}, encoding_of(source))
-    if labels is not None and not options["classify"]:
+    if options["loss"]:
+        losses.check_targets(source, other, options)
+    elif labels is not None and not options["classify"]:
         click.echo(f"ridgemark: {classes.said_of_text(labels, about.target_names or ())}", err=True)
         options["classify"] = True
     if options["classify"]:
         classes.check_labels(source, other, options)
     with progress() as tell:
-        chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
-        estimator: Any = NystromClassifier if options["classify"] else NystromRidge
-        model: Any = estimator(**chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell)
+        model = _estimator(options, random_state=seed, progress=tell)
         with _resumable(options["checkpoint"]):
             model.fit(source, checkpoint=options["checkpoint"])
         about = replace(about, target_names=kind_of(model).target_names(model, about.target_names))
@@ -101,6 +117,17 @@ def command(
                 write_page(model, run, report, force)
     record = summary(model, run) | {"model": str(output), "report": None if report is None else str(report)}
     print_result(as_json, record, kind_of(model).lines(model, run), output, report)
+
+
+def _estimator(options: Mapping[str, Any], **more: Any) -> Any:
+    """Return the estimator that the options ask for."""
+    chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
+    chosen |= {"n_landmarks": options["landmarks"], **more}
+    if options["loss"]:
+        levels = options["quantiles"]
+        quantiles = None if levels is None else np.atleast_1d(levels).tolist()
+        return NystromRegressor(options["loss"], quantiles=quantiles, **chosen)
+    return NystromClassifier(**chosen) if options["classify"] else NystromRidge(**chosen)
 
 
 def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
@@ -121,14 +148,16 @@ def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
         columns = None if names is None else [shared.key(name) for name in names]
     if columns is None and options["drop"] is not None:
         columns = list(source.roles.features)
+    names = source.target_names and source.target_names[: source.n_targets - (options["exposure"] is not None)]
     called = [key if isinstance(key, str) else f"column {key}" for key in options["target"] or ["y"]]
     if len(called) < source.n_targets:  # one array of an archive holds them all
         called = [f"{called[0]} {k}" for k in range(source.n_targets)]
     return RunRecord(
         data=data.name,
         target=options["target"],
-        target_names=list(source.target_names or called),
+        target_names=list(names or called),
         weight=options["weight"],
+        exposure=options["exposure"],
         group=options["group"],
         columns=columns,
         csv_form=csv_form(data, options) if is_csv(data) else None,

@@ -10,14 +10,14 @@ from typing import Any
 import click
 import numpy as np
 
-from ridgemark.cli import classes, numbers
+from ridgemark.cli import classes, losses, numbers
 from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report import fit_words as words
 from ridgemark.rows import RowSource, shown
 from ridgemark.rows.distinct import count_distinct, row_hashes, share_in_common
 
-KINDS = {"numbers": numbers, "classes": classes}
+KINDS = {"numbers": numbers, "classes": classes, "losses": losses}
 
 _HASHED = 65536  # rows hashed at a time
 _DIFFERENT = 0.9  # share of distinct rows from which on the features of a row identify it

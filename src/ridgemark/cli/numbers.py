@@ -14,6 +14,7 @@ from ridgemark.rows import RowSource, row_weights, shown
 
 INTERVALS = "intervals"
 
+_SHARES = (0.05, 0.2, 0.5, 1.0)  # of the rows of the fit that are as far: ends of groups of rows
 _SHOWN = 300  # rows in the plot of observed against predicted
 _FEW_ROWS = 20  # in fewer rows, a target of two values need not be labels
 _ERRORS = ("data", "n_rows", "rms", "r2", "coverage", "repeated")
@@ -61,11 +62,28 @@ def held_out(model: Any, source: RowSource) -> dict[str, Any]:
 
     squares, spread = mean((observed - predicted) ** 2), mean((observed - mean(observed)) ** 2)
     part = _some(source.n_rows)
-    return {
-        "rms": np.sqrt(squares).tolist(),
-        "r2": [float(1 - s / v) if v > 0 else None for s, v in zip(squares, spread, strict=True)],
-        "coverage": None if ends is None else mean((ends[:, 0] <= observed) & (observed <= ends[:, 1])).tolist(),
-    } | _listed(part, observed[part], predicted[part], None if ends is None else ends[part])
+    far = _far(model, rows, (observed - predicted)[:, 0])
+    return (
+        far
+        | {
+            "rms": np.sqrt(squares).tolist(),
+            "r2": [float(1 - s / v) if v > 0 else None for s, v in zip(squares, spread, strict=True)],
+            "coverage": None if ends is None else mean((ends[:, 0] <= observed) & (observed <= ends[:, 1])).tolist(),
+        }
+        | _listed(part, observed[part], predicted[part], None if ends is None else ends[part])
+    )
+
+
+def _far(model: Any, rows: Any, errors: Any) -> dict[str, Any]:
+    """Return how many rows are far from the data, and the errors by how far they are; nothing without sums."""
+    if model._model.sums is None or model._model.background is None:
+        return {}
+    share = model.novelty(rows).share
+    group = np.digitize(share, _SHARES, right=True)
+    counts = np.bincount(group, minlength=len(_SHARES))
+    squares = np.bincount(group, errors**2, minlength=len(_SHARES))
+    groups = [[end, float(np.sqrt(s / n)), float(n)] for end, s, n in zip(_SHARES, squares, counts, strict=True) if n]
+    return {"far": float((share <= _SHARES[0]).mean()), "far_errors": groups}
 
 
 def _some(count: int) -> Any:

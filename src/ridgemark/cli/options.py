@@ -164,6 +164,9 @@ group_option = option(
     "errors and intervals are those of new groups. It is a feature only if --columns names it.",
     "COLUMN",
 )
+exposure_option = option(
+    "--exposure", key, "Column of the exposure of each row, for a loss of counts or amounts.", "COLUMN"
+)
 form_options = together(
     option(
         "--delimiter",
@@ -194,7 +197,7 @@ data_option = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder with the real data sets as NAME.npz with arrays X and y (docs/data.md).",
 )
-role_options = together(target_option, columns_option, weight_option, form_options)
+role_options = together(target_option, columns_option, weight_option, exposure_option, form_options)
 test_option = option("--test", DATA, "Data file with test rows and their target, to measure the error.")
 seed_option = option("--seed", click.IntRange(0, 2**32 - 1), "Random seed.", "NUMBER", 0)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")

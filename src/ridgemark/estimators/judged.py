@@ -15,7 +15,11 @@ _MOST_KEPT = 4096  # rows from which intervals are made
 
 
 def losses_of(loss: Loss, targets: Any, weights: Any, predictor: Any) -> tuple[Any, Any]:
-    """Return the mean loss of every function, and that of the best constant for these rows."""
+    """Return the mean loss of every function, and that of the best constant for these rows.
+
+    Targets outside the domain of the loss are refused.
+    """
+    loss.check(targets, weights)
     lost, null, total = [], [], weights.sum()
     ordered = loss.in_order(predictor)
     for k, part in enumerate(loss.parts()):
@@ -38,12 +42,13 @@ def judged_rows(loss, predictor, passes, rows, outside, random_state):
         _, which, sizes = np.unique(groups[kept], return_inverse=True, return_counts=True)
         weights, n_groups = weights / sizes[which], len(sizes)
     equal = bool(np.ptp(weights) <= 1e-9 * weights.max())
+    rates = getattr(passes.source, "of_rates", False)
     if not outside:
         reason = "rows had part in the fit, and leaving them out is not exact for this loss"
     else:
         reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
     about = targets[kept, 0], weights, predictor[kept], lost, null, below
-    return LeftOutTargets(*about, outside and equal, reason, n_groups)
+    return LeftOutTargets(*about, outside and equal, reason, rates, n_groups)
 
 
 def exposed(X: Any, y: Any, sample_weight: Any, exposure: Any, groups: Any = None) -> tuple[Any, Any, Any]:

@@ -4,7 +4,6 @@ import numpy as np
 
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_form, in_range
 from ridgemark.kernels import Mixture
-from ridgemark.operators import Cross
 
 
 class KernelModel(LandmarkEstimator):
@@ -19,8 +18,7 @@ class KernelModel(LandmarkEstimator):
 
     def _values(self, source):
         """Return the fitted function at rows of features, `f(x) = k(x) dual_coef + intercept`."""
-        function = self._model.function
-        return Cross(self._passes(source), function.cross_kernel) @ function.dual_coef + function.intercept
+        return self._model.function.values(self._passes(source))
 
     def _predictions(self, values, source):
         """Return predictions in the shape and precision of the targets, or say which exceeds the range."""

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.effects import effects_of_columns, effects_of_table, feature_importances
+from ridgemark.effects import effects_of_columns, effects_of_table
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, check_coefficients, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.cautions import warn_of_few_rows
-from ridgemark.estimators.kernel_model import KernelModel
+from ridgemark.estimators.explained_model import ExplainedModel
 from ridgemark.estimators.saving import save_model
+from ridgemark.explaining import draw_background
 from ridgemark.fitted import Choice, FittedModel, Function, RowFacts, Solution
 from ridgemark.kernels import has_bandwidth
 from ridgemark.rows import ArrayRows, share_in_common
@@ -24,11 +25,10 @@ from ridgemark.tuning import Tuner
 _BEYOND = ", as a fit of Dask rows beyond memory_budget does; a model saved without sums=True has none either"
 
 
-class LandmarkModel(KernelModel):
+class LandmarkModel(ExplainedModel):
     """What all models from landmarks have in common; its children say what the model of some rows is."""
 
     _smaller_coefficients = "rescale the targets or choose a larger ridge"  # the remedy for coefficients beyond range
-    feature_importances_ = FittedName(lambda model: model.importances, optional=True)
     n_groups_ = FittedName(lambda model: model.rows.n_groups, optional=True, reason=": no groups were given")
     landmarks_ = FittedName(lambda model: model.function.points)
     landmark_indices_ = FittedName(lambda model: model.function.numbers)
@@ -76,12 +76,15 @@ class LandmarkModel(KernelModel):
     def _choice(self, fit):
         """Return how the landmarks were chosen."""
         warn_of_few_rows(self.n_landmarks, fit.count)
-        landmarks, sums = fit.landmarks, fit.sums
+        landmarks, sums = fit.landmarks, fit.sums.moments.without_products()
+        if (count := len(fit.solved.ridges)) > len(sums.target_sum):  # quantiles share one response
+            shared = ("cross", "target_sum", "target_square")
+            sums = replace(sums, **{name: np.repeat(getattr(sums, name), count, axis=-1) for name in shared})
         by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
         return Choice(
             fit.count,
             None if fit.rows.are_sampled else landmarks.scores,
-            sums.moments.without_products(),
+            sums,
             landmarks.scores is not None,
             by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )
@@ -120,9 +123,7 @@ class LandmarkModel(KernelModel):
             rows=row_facts(fit),
             sums=fit.solved.fit if fit.solved.gradient is None else None,
             tuning=fit.kernel.tuning,
-            importances=feature_importances(
-                fit.rows.choosing, form.table, function.kernel, function.points, function.dual_coef
-            ),
+            background=_background(fit, kernel),
         )
 
     def _passes_of_fit(self, X, y, sample_weight, groups=None):
@@ -185,6 +186,14 @@ def row_facts(fit):
     found = repeats_and_columns(rows.summed, rows.distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
     n_groups = len(rows.choosing.left_out()) if rows.choosing.has_groups else None
     return RowFacts(**found, hashes=rows.distinct.smallest, sample=None, n_groups=n_groups)
+
+
+def _background(fit, kernel):
+    """Return the rows that explanations compare with; None for a precomputed kernel, which has no columns."""
+    rows = fit.rows
+    if kernel.pairwise:
+        return None
+    return draw_background(rows.choosing, fit.landmarks.indices, float(rows.summed.total_weight))
 
 
 def keep_certificate(estimator, certificate):

@@ -189,20 +189,20 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         coverage : float, default=0.9
             Target share of new observations inside.
         exposure : array of shape (n,), optional
-            Of amounts; for counts with exposures there is no interval.
+            Of amounts; after a fit of counts with exposures there is no interval.
         """
         self._require_fit()
-        loss, known = self._model_loss(), self._model.judged
-        if known is None:
+        loss, judged = self._model_loss(), self._model.judged
+        if judged is None:
             raise DataError("there are no rows to make intervals from; call calibrate(X, y)")
-        factor = self._exposure_of(X, exposure)
-        if factor is not None and loss.name != "gamma":
+        if judged.of_rates and loss.weighs_exposure:
             raise DataError(
-                "intervals of counts with exposures are not made; leave the exposure out for those of rates"
+                "there are no intervals of counts with exposures; calibrate(X, y) with rows of equal exposure"
             )
+        factor = self._exposure_of(X, exposure)
         predictor = self._linear(X)
-        about = known.targets, known.weights, known.predictors
-        ends = loss_intervals(loss, predictor, *about, coverage, known.n_groups)
+        about = judged.targets, judged.weights, judged.predictors
+        ends = loss_intervals(loss, predictor, *about, coverage, judged.n_groups)
         return in_range(ends if factor is None else ends * factor[:, None], "the interval", _RESCALE)
 
     @computing
@@ -358,7 +358,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         warn_of_scales(model.function.kernel, passes)
         if judged.null_loss.max() > 0:
             warn_of_edge(solved.path)
-        if not solved.converged:
+        if not solved.converged and judged.null_loss.max() > 0:
             msg = f"Newton's method ended before it converged; {_RESCALE}"
             warn_user(msg, ConvergenceWarning)
         return replace(model, loss=solved.loss, judged=judged, cost=fitted.rows.cost)
@@ -373,6 +373,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         loss = make_loss(self.loss, self.quantiles) if reset else self._model_loss()
         if getattr(source, "has_exposure", False):
             source = mapped_rows(source, Rates(loss))
+            source.of_rates = True
         if source.n_targets != 1:
             raise self._several(source.n_targets)
         several = self.quantiles is not None if reset else not self._model.schema.targets.flat

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any, Self
 
-from ridgemark.effects import feature_importances
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.calibration import draw_rows, noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.cautions import (
@@ -16,15 +15,13 @@ from ridgemark.estimators.cautions import (
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.regression_model import RegressionModel, Regressor
+from ridgemark.explaining import draw_background, merged_background
 from ridgemark.fitted import FittedModel
 from ridgemark.fitting import Sums, solve_squares
 from ridgemark.fitting.fit import fit
 from ridgemark.losses import loss_sums
-from ridgemark.passes import RowPasses
 from ridgemark.path import keep_rows, leave_one_out
-from ridgemark.rows import ArrayRows
-from ridgemark.rows.base import stack_rows
-from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, merge_smallest
+from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 
 
@@ -113,12 +110,14 @@ class NystromRidge(Regressor, RegressionModel):
     tuning_ : TuningResult
         Levels, trajectories, how each level was judged and what was chosen; exists if the bandwidth was tuned.
     feature_importances_ : array of shape (n_features,)
+        How much the prediction changes when a column takes its value from another row of the fit, as shares with the
+        sum one; computed when it is first read. Exists for every kernel of columns, unless columns are very many.
+    importance_ : Importance
+        The same as shares of the variance of the prediction, with their standard errors.
+    derivative_shares_ : array of shape (n_features,)
         Each column's share of the mean squared gradient of the prediction times the column's variance; exists for every
-        kernel with known derivatives, if `(landmarks + 1000) * columns` is at most 2e7. Importances sum to one; that of
-        a column that becomes several features is the sum over these. For a column of more than 100 levels half the mean
-        squared difference from predictions with another row's level is taken. After `partial_fit` they are computed on
-        the rows kept of all batches if a ridge is searched by leave-one-out, and otherwise on the landmarks and the
-        rows of the last batch.
+        kernel with known derivatives, if `(landmarks + 1000) * columns` is at most 2e7. For a column of more than 100
+        levels half the mean squared difference from predictions with another row's level is taken.
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
         The ridge, and its product with the sum of weights.
     ridge_path_ : RidgePath
@@ -273,7 +272,6 @@ class NystromRidge(Regressor, RegressionModel):
         sample = None if rows.sample is None else rows.sample.passes(passes.memory_budget)
         solved = solve_squares(passes, total, recipe, sample, n_distinct=count_distinct(rows.hashes))
         function = self._function_with(known.function, solved)
-        seen = _rows_seen(rows.sample, function.points, passes)
         model = FittedModel(
             schema=known.schema,
             function=function,
@@ -283,9 +281,7 @@ class NystromRidge(Regressor, RegressionModel):
             cost=known.cost,
             sums=solved.fit,
             tuning=known.tuning,
-            importances=feature_importances(
-                seen, known.schema.table, function.kernel, function.points, function.dual_coef
-            ),
+            background=merged_background(known.background, draw_background(passes, None, passes.total_weight)),
             noise=noise_before(known),
         )
         warn_of_rounding(passes, solved.fit, function)
@@ -314,14 +310,6 @@ def _sample(known, passes, recipe):
     """Return a sample of the rows of all batches for leave-one-out; None where a batch gave none."""
     searched = recipe.criterion == "loo" and not recipe.one_ridge
     return known.rows.sample + keep_rows(passes) if searched and known.rows.sample is not None else None
-
-
-def _rows_seen(sample, landmarks, passes):
-    """Return rows of all batches: those kept, or else the landmarks beside the rows of the last batch."""
-    if sample is not None:
-        return sample.passes(passes.memory_budget)
-    last = passes.take(passes.distinct_rows().indices[:KEPT_HASHES]).features
-    return RowPasses(ArrayRows(stack_rows([landmarks, last])), passes.memory_budget)
 
 
 def _sums_with(known, passes, recipe):

@@ -134,7 +134,7 @@ def _saved(fitted: Any, sums: bool | str) -> Any:
         fitted = replace(
             fitted, left_out=None, choice=replace(fitted.choice, scores=None), rows=replace(fitted.rows, sample=None)
         )
-        fit = None if not fitted.is_squared else CompactFit.of(fit) if isinstance(fit, LandmarkFit) else fit
+        fit = CompactFit.of(fit) if isinstance(fit, LandmarkFit) else fit
     elif isinstance(fit, CompactFit):
         raise ParameterError(
             'this model was loaded without the sums that sums=True keeps; save it with sums="predict", or fit it again'

@@ -17,17 +17,19 @@ from ridgemark.path import (
     LossPath,
     LossSearch,
     Ridges,
+    leave_out,
     left_out_predictor,
     ridge_path,
     walk_downhill,
 )
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit
 from ridgemark.solvers.curvature import System
-from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, solve_one_ridge
+from ridgemark.solvers.landmark_fit import dimension_bracket
 
 _NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
-# Positions from the suggested ridge to where the search begins: half a decade larger, as small ones are slow.
+# Positions from the ridge suggested for classes to where the search begins: half a decade larger.
 _ABOVE = 2
+_STRIDES, _MANY = ((2, 1), (2,)), 1000  # of the walk; with many features half a decade is fine enough
 _TINY = float(np.finfo(np.float64).tiny)
 _MOST_FACTOR = 1e200  # between the ridges of two losses
 _DECADES = 10  # of ridges searched: leave-one-out in one step is not reliable for smaller ones
@@ -52,11 +54,12 @@ class _Squares:
     noise: float  # the mean square of the residuals left out
 
 
-def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss) -> Solved:
+def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss, tuned: float | None = None) -> Solved:
     """Choose the ridge and solve.
 
-    The leave-one-out loss is evaluated along the ridges, downhill from half a decade above the one that squared errors
-    on the response suggest. Of a list of ridges every one is evaluated, the largest first.
+    The leave-one-out loss is evaluated along the ridges, downhill from the one that squared errors on the response
+    suggest; `tuned` is that of the tuner. Of classes from half a decade above, as small ridges are slow. Of a list of
+    ridges every one is evaluated, the largest first.
     """
     total = rows.total_weight
     newton = Newton(rows.own, sums.factor, loss, recipe.fit_intercept, sums.moments.on_host()).hold()
@@ -64,7 +67,7 @@ def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss) -> Solved:
         newtons, ridges = [newton], recipe.ridges(sums.moments, _DECADES)
         first = _first_of_classes(newton, sums, ridges, recipe)
     else:
-        squares = _fit_squares(newton, rows, sums, recipe)
+        squares = _fit_squares(newton, rows, sums, recipe, tuned)
         loss = _settled(newton, squares)
         newtons = [newton.with_loss(part) for part in loss.parts()]
         first, ridges = _first_of_numbers(newtons, sums, squares, recipe)
@@ -94,8 +97,12 @@ def _searched(
         return None, first.starts, [None] * len(newtons)
     search = LossSearch(newtons, ridges, first.starts, first.unit)
     if isinstance(recipe.ridge, str):
-        smooth = isinstance(newtons[0].loss, ClassLoss)
-        walk_downhill(search.evaluate, _begin(first.position), len(ridges.values), search.least_gain, smooth)
+        least, count = search.least_gain, len(ridges.values)
+        if isinstance(newtons[0].loss, ClassLoss):
+            walk_downhill(search.evaluate, _begin(first.position), count, least)
+        else:
+            strides = _STRIDES[newtons[0].factor.rank > _MANY]
+            walk_downhill(search.evaluate, first.position, count, least, smooth=False, strides=strides)
     else:
         for position in range(len(ridges.values)):
             search.evaluate(position)
@@ -119,19 +126,19 @@ def _first_of_classes(newton: Newton, sums: Sums, ridges: Ridges, recipe: Recipe
     return _First(position, [first_log_odds(sums, float(ridges.scaled[_begin(position)]))])
 
 
-def _fit_squares(newton: Newton, rows: FitRows, sums: Sums, recipe: Recipe) -> _Squares:
-    """Fit the response by squared errors, at the best ridge by generalised cross-validation."""
+def _fit_squares(newton: Newton, rows: FitRows, sums: Sums, recipe: Recipe, tuned: float | None) -> _Squares:
+    """Fit the response by squared errors, at the tuner's ridge or the best by generalised cross-validation."""
     ridges = replace(recipe, ridge="gcv").ridges(sums.moments, _DECADES)
-    path = ridge_path(sums.leading, ridges, rows.own.n_left_out)
-    position = int(path.chosen[0])
-    scaled, moments = float(ridges.scaled[position]), sums.moments.on_host()
-    solved = solve_one_ridge(CentredMoments(moments, sums.fit_intercept), scaled)
-    solution = sums.spectral.solution(scaled) if solved is None else solved.solution
-    solution = replace(solution, intercept=solution.intercept + sums.target_origin)
-    squares = newton.with_loss(SQUARED, rows.summed)
-    system = CurvatureSystem(moments, sums.fit_intercept, scaled)
-    predictor = left_out_predictor(squares, NewtonFit(solution, system, 0.0, 0, True))
-    targets, weights, _ = squares.drawn.members
+    if tuned is None:
+        path = ridge_path(sums.leading, ridges, rows.own.n_left_out)
+        tuned = float(path.ridges[path.chosen[0]])
+    position, moments = int(np.abs(np.log(ridges.values / tuned)).argmin()), sums.moments.on_host()
+    system = CurvatureSystem(moments, sums.fit_intercept, float(ridges.scaled[position]))
+    solved = system.solve(np.vstack([moments.cross, moments.target_sum * sums.fit_intercept]))
+    solution = RidgeSolution(solved[:-1], solved[-1] * sums.fit_intercept + sums.target_origin)
+    squared = newton.with_loss(SQUARED, rows.summed)
+    predictor = leave_out(squared, solution, system).predictor
+    targets, weights, _ = squared.drawn.members
     noise = float(weights @ (targets - predictor)[:, 0] ** 2 / weights.sum())
     return _Squares(float(ridges.values[position]), solution, predictor, noise)
 

@@ -22,7 +22,7 @@ def solve(
 ) -> Solved:
     """Choose the ridge by rows left out, and solve: in closed form, or for another loss by Newton's method."""
     if loss is not None:
-        return solve_loss(rows, sums, recipe, loss)
+        return solve_loss(rows, sums, recipe, loss, chosen.ridge)
     sample = None if kept is None else kept.passes(rows.summed.memory_budget)
     if rows.choosing.leaves_groups:  # rows of a precomputed kernel know k(x, x) by their number among all
         sample = rows.choosing if chosen.kernel.pairwise else rows.choosing.sample_of_groups()

@@ -36,8 +36,8 @@ def loss_intervals(
     if isinstance(loss, Quantile):
         low, high = _levels_for(loss, coverage)
         [share] = quantile_levels([coverage], *units)
-        known = loss.predicted(predictors)
-        beyond = np.maximum(known[:, low] - targets, targets - known[:, high])
+        fitted = loss.predicted(predictors)
+        beyond = np.maximum(fitted[:, low] - targets, targets - fitted[:, high])
         moved = weighted_quantile(beyond, weights, share + _ABOVE)
         ends = loss.predicted(predictor)[:, [low, high]] + [-moved, moved]
         middle = ends.mean(axis=1, keepdims=True)

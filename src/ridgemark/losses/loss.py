@@ -56,6 +56,8 @@ class Loss(ABC):
         Whether targets far from a first fit are drawn nearer before the kernel is tuned by squared errors.
     positive : bool
         Whether predictions are positive.
+    weighs_exposure : bool
+        Whether rows of more exposure count more.
     nats : bool
         Whether the loss is the negative logarithm of a probability.
     """
@@ -67,7 +69,13 @@ class Loss(ABC):
     linear_in_targets: ClassVar[bool] = False
     trims: ClassVar[bool] = False
     positive: ClassVar[bool] = False
+    weighs_exposure: ClassVar[bool] = False
     nats: ClassVar[bool] = False
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels of the quantiles that are predicted; none where something else is."""
+        return ()
 
     @abstractmethod
     def values(self, targets: Array, predictor: Array) -> Array:
@@ -102,8 +110,12 @@ class Loss(ABC):
         curvature = backend_of(predictor).at_least(self.curvature(targets, predictor), _FLATTEST)
         return predictor - self.slopes(targets, predictor) / curvature[:, None], weights * curvature
 
+    def check(self, targets: Floats, weights: Floats) -> None:
+        """Refuse targets, shape (n, 1), of positive weight that lie outside the domain."""
+
     def bound(self, targets: Floats, weights: Floats) -> Self:
         """Return the loss for these targets, shape (n, 1); refuse those outside its domain."""
+        self.check(targets, weights)
         return self
 
     def settled(self, residuals: Floats, weights: Floats) -> Self:

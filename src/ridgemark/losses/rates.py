@@ -51,6 +51,7 @@ class Poisson(LogLink):
         "Poisson regression", "the mean count", "half the Poisson deviance", "share of the deviance explained (D^2)"
     )
     nats: ClassVar[bool] = True
+    weighs_exposure: ClassVar[bool] = True
 
     def values(self, targets: Array, predictor: Array) -> Array:
         xp, counted = backend_of(predictor).xp, targets > 0
@@ -63,8 +64,11 @@ class Poisson(LogLink):
     def curvature(self, targets: Array, predictor: Array) -> Array:
         return backend_of(predictor).xp.exp(predictor)[:, 0]
 
-    def bound(self, targets: Floats, weights: Floats) -> Self:
+    def check(self, targets: Floats, weights: Floats) -> None:
         _refuse(targets, weights, targets < 0, self.name, "not be negative")
+
+    def bound(self, targets: Floats, weights: Floats) -> Self:
+        self.check(targets, weights)
         positive = (targets[:, 0] > 0) & (weights > 0)
         if not positive.any():
             raise DataError(
@@ -120,9 +124,8 @@ class Gamma(LogLink):
     def curvature(self, targets: Array, predictor: Array) -> Array:
         return (targets * backend_of(predictor).xp.exp(-predictor))[:, 0]
 
-    def bound(self, targets: Floats, weights: Floats) -> Self:
+    def check(self, targets: Floats, weights: Floats) -> None:
         _refuse(targets, weights, targets <= 0, self.name, "be positive")
-        return self
 
     def response(self, targets: Array) -> Array:
         return backend_of(targets).xp.log(targets)

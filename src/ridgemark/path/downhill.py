@@ -1,6 +1,6 @@
 """A walk along the ridges to the one of the smallest error."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -9,14 +9,19 @@ _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
 
 
 def walk_downhill(
-    evaluate: Callable[[int], float], start: int, count: int, least_gain: float = 0.0, smooth: bool = True
+    evaluate: Callable[[int], float],
+    start: int,
+    count: int,
+    least_gain: float = 0.0,
+    smooth: bool = True,
+    strides: Sequence[int] = _STRIDES,
 ) -> None:
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
-    Neighbours are first two positions away, then one; closer ones only where those differ. The smaller ridge is tried
-    first, as a walk begins at a large one. Small ridges are slow: once three positions are known, a neighbour is tried
-    only where the parabola through the three nearest ones promises a gain, unless errors are not `smooth`. A gain must
-    exceed `least_gain`.
+    Neighbours are first two positions away, then one, or as the strides say; closer ones only where those differ. The
+    smaller ridge is tried first, as a walk begins at a large one. Small ridges are slow: once three positions are
+    known, a neighbour is tried only where the parabola through the three nearest ones promises a gain, unless errors
+    are not `smooth`. A gain must exceed `least_gain`.
     """
     errors: dict[int, float] = {}
 
@@ -44,7 +49,7 @@ def walk_downhill(
         return None
 
     here = start
-    for stride in _STRIDES:
+    for stride in strides:
         while (neighbour := better(here, stride)) is not None:
             here = neighbour
         beside = [k for k in (here, here + stride, here - stride) if k in errors]

@@ -69,7 +69,7 @@ class LossPath:
 class RowLeverage(MatrixTask):
     """Of every row the predictor (t columns), `t_g = 1/sum D + bc'(Bc'DBc + s)^-1 bc` and `|bc|^2`, centred with D.
 
-    One system serves all targets.
+    All targets share one system.
     """
 
     what: ClassVar[str] = "leave-one-out"

@@ -5,19 +5,22 @@ from typing import Any
 import numpy as np
 
 from ridgemark.report import fit_figures as figures
+from ridgemark.report import number_page
 from ridgemark.report import page as html
-from ridgemark.report.fit_tables import effects_table, influential_rows
-from ridgemark.report.fit_words import COVERAGE, TONES, criterion, how_much, important_columns, printable
+from ridgemark.report.fit_tables import influential_rows, most_effects
+from ridgemark.report.fit_words import COVERAGE, TONES, criterion, how_much, printable
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.plots import Chart, Series
 
 _MOST_CLASSES = 12  # in a confusion table
-_FEW = 3  # columns whose effects on the log-odds of several classes are shown
 
 
 def left_out_error(model: Any, run: Any) -> list[float] | None:
     """Return the RMS error of the probabilities of rows left out, for every function."""
     return [run.sample["rms"]] * np.size(model.intercept_) if run.sample else None
+
+
+nearness = number_page.nearness
 
 
 def good(fit: Any) -> Answer | None:
@@ -71,11 +74,7 @@ def intervals(fit: Any) -> list[Html | None]:
 
 def effects(fit: Any) -> list[Html | None]:
     """Return average effects on the log-odds as a table; with several classes those of the most important columns."""
-    table = (fit.run.sample or {}).get("effects")
-    if table and len(fit.model.classes_) > 2:
-        most = {name for name, _ in important_columns(fit.model, _FEW)}
-        table = [effect for effect in table if effect["column"] in most]
-    return [effects_table(table, "on the log-odds") if table else None]
+    return [most_effects(fit, "on the log-odds")]
 
 
 def rows(fit: Any) -> list[Html | None]:
@@ -87,8 +86,7 @@ def rows(fit: Any) -> list[Html | None]:
 
 def path_figure(fit: Any, path: Any) -> Html:
     """Return log losses over the ridges searched."""
-    searched, training = ("log loss", path.loo_loss.tolist()), ("training loss", path.training_loss.tolist())
-    return figures.path_figure(criterion(fit.model), path, searched, training, [path.chosen], "")
+    return figures.loss_path_figure(criterion(fit.model), path, "log loss")
 
 
 def _gain(rows: Any) -> float:

@@ -6,10 +6,19 @@ from typing import Any
 import numpy as np
 
 from ridgemark.backends import NUMPY
+from ridgemark.errors import ParameterError
 from ridgemark.kernels import Mixture
 from ridgemark.kernels.mixture import sum_of_profiles
+from ridgemark.report import charts
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import COVERAGE, important_columns, n_columns, printable, shortened
+from ridgemark.report.fit_words import (
+    COVERAGE,
+    important_columns,
+    n_columns,
+    predictor_name,
+    printable,
+    shortened,
+)
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, described, draw
 from ridgemark.rows import ArrayRows, dense
@@ -19,11 +28,7 @@ from ridgemark.tuning.median import ROWS, median_distance
 _POINTS = 200  # points in a plot of scores
 _GROUPS, _FEWEST = 5, 20  # groups of rows whose coverage is shown, and rows in each
 _EFFECTS = 4  # columns whose effects are drawn
-_COLUMNS = 20  # in a plot of importances
-_SHORT = {"shared": "one bandwidth", "per_feature": "per feature", "metric": "matrix"} | {
-    "all columns included": "all columns",
-    "without the Laplacian": "no Laplacian",
-}
+_CURVES, _SWARM, _MOST_COLUMNS = 4, 60, 200  # columns with a curve; rows, and columns at most, of contributions
 _FADED = 0.02  # a kernel is drawn up to the distance where it falls below this part of its largest value
 
 
@@ -34,22 +39,18 @@ def figure(chart: Chart, name: str, caption: str) -> Html:
 
 def tuning_figure(tuning: Any) -> Html | None:
     """Return the errors that the judging rows found in the course of every descent; None without either."""
-    if not tuning.descents or not tuning.n_judging:
+    chart = charts.tuning_chart(tuning)
+    if chart is None:
         return None
-    lines = [Series(_descent_name(descent), *descent.looks.T.tolist()) for descent in tuning.descents]
+    count = len(chart.series)
     least = min(tuning.descents, key=lambda descent: descent.judged_error)
-    several = f"{len(lines)} descents lower" if len(lines) > 1 else "a descent lowers"
+    several = f"{count} descents lower" if count > 1 else "a descent lowers"
     return figure(
-        Chart("evaluations", "judged error", lines, log_y=True),
+        chart,
         "tuning",
         f"The error on the rows that judge while {several} the leave-one-out error on others, each named by its level, "
         f"its start and its number of rows. The least is {least.judged_error:.3g}.",
     )
-
-
-def _descent_name(descent: Any) -> str:
-    """Return level, start and number of rows of a descent."""
-    return f"{_SHORT[descent.level]}: {_SHORT.get(descent.start, descent.start)}, {descent.n_rows:,} rows"
 
 
 def profile_figure(kernel: Any, landmarks: Any) -> Html | None:
@@ -84,16 +85,77 @@ def profile_figure(kernel: Any, landmarks: Any) -> Html | None:
 
 def importance_figure(model: Any) -> Html | None:
     """Return the largest importances as bars; None where they are not known or there is one column."""
-    largest = important_columns(model, _COLUMNS)
-    if not largest:
+    chart = charts.importance_chart(model)
+    if chart is None:
         return None
-    shares = [share for _, share in largest]
-    bars = Series("importance", shares, range(len(shares)), kind="bars")
+    shares = chart.series[0].x
     return figure(
-        Chart("importance", "", [bars], names=[shortened(printable(name)) for name, _ in largest]),
+        chart,
         "importance",
-        "The importance of a column is its share of the mean squared gradient of the prediction times the column's "
-        f"variance. Shown: {len(shares)} of {n_columns(model)} columns, {sum(shares):.1%} of the total.",
+        "The importance of a column says how much predictions change when its value is taken from another row. "
+        f"Shown: {len(shares)} of {n_columns(model)} columns, {sum(shares):.1%} of the total.",
+    )
+
+
+def curve_figures(model: Any, what: str) -> list[Html]:
+    """Return the prediction along the most important columns."""
+    figures = []
+    for number, (name, _) in enumerate(important_columns(model, _CURVES)):
+        columns = list(getattr(model, "feature_names_in_", ()))
+        curve = model.curve(columns.index(name) if columns else int(name.removeprefix("column ")))
+        caption = (
+            f"The {what} along {shortened(printable(name))}, the other columns as in {len(curve.rows)} rows of the "
+            "fit: their mean, and between which values four fifths of them lie."
+        )
+        figures.append(figure(charts.curve_chart(curve, what=what), f"curve-{number}", caption))
+    return figures
+
+
+def contribution_figures(model: Any) -> list[Html]:
+    """Return the contributions at rows of the fit, and at the one of median prediction and two at its ends."""
+    form, background = model._model.schema, model._model.background
+    if background is None or not 1 < n_columns(model) <= _MOST_COLUMNS:
+        return []
+    rows = background.rows[:_SWARM]
+    some = ArrayRows(rows)
+    some.encoded = True  # kept rows are features, not the columns of a table
+    try:
+        contributions = model.contributions(some)
+    except ParameterError:  # a kernel without derivatives
+        return []
+    totals = contributions.values.reshape(rows.shape[0], form.n_features, -1)[:, :, 0].sum(axis=1)
+    order, words = np.argsort(totals, kind="stable"), charts.words_of(form, rows)
+    kind = "Shapley values" if contributions.kind == "shapley" else "Path integrals"
+    swarm = figure(
+        charts.swarm_chart(contributions, form, rows),
+        "swarm",
+        f"What each column contributes to the prediction at {rows.shape[0]} rows of the fit, from the mean over "
+        f"others. {kind}; those of a row add up to its prediction.",
+    )
+    chosen = {"smallest": order[0], "median": order[len(order) // 2], "largest": order[-1]}
+    return [swarm] + [
+        figure(
+            charts.waterfall_chart(contributions, int(row), words[row], what=predictor_name(model)),
+            f"waterfall-{which}",
+            f"The row of the {which} prediction among these: how its columns lead from the mean, "
+            f"{float(np.atleast_1d(contributions.base)[0]):.4g}, to its prediction, the largest first.",
+        )
+        for which, row in chosen.items()
+    ]
+
+
+def far_figure(rows: Any) -> Html | None:
+    """Return the errors of rows by how far they are from the data; None where that is not known."""
+    if rows is None or "far_errors" not in rows:
+        return None
+    shares, errors, counts = map(list, zip(*rows["far_errors"], strict=True))
+    names = [f"{share:.0%}" for share in shares]
+    points = Series("error (RMS)", list(range(len(errors))), errors, kind="line")
+    return figure(
+        Chart("share of rows of the fit that are as far, at most", "error (RMS)", [points], ticks=names),
+        "far",
+        f"Errors of {sum(map(int, counts)):,} held-out rows by how far they are from the data, the farthest left. "
+        f"{rows['far']:.1%} of the rows are farther than 95% of the rows of the fit.",
     )
 
 
@@ -147,22 +209,31 @@ def path_figure(
     )
 
 
-def predicted_figure(rows: Any, which: str, target: int, name: str) -> Html:
-    """Return observed against predicted values of one target on some rows, with intervals if available."""
+def loss_path_figure(criterion: str, path: Any, loss: str) -> Html:
+    """Return mean losses over the ridges searched."""
+    searched, training = (loss, path.loo_loss.tolist()), ("training loss", path.training_loss.tolist())
+    return path_figure(criterion, path, searched, training, [path.chosen], "")
+
+
+def predicted_figure(rows: Any, which: str, target: int, name: str, log: bool = False) -> Html:
+    """Return observed against predicted values of one target on some rows, with intervals if available.
+
+    Axes are logarithmic if `log`, where all values are positive.
+    """
     observed, predicted = rows["observed"][target], rows["predicted"][target]
     lower, upper = (rows[side][target] if side in rows else None for side in ("lower", "upper"))
     series = Series("observed", predicted, observed, lower, upper, kind="points")
     bars = f" Bars are prediction intervals with target coverage {COVERAGE:.0%}." if "lower" in rows else ""
-    chart = Chart("predicted", "observed", [series], diagonal="observed = predicted")
+    log = log and min(map(min, filter(None, (observed, predicted, lower)))) > 0
+    chart = Chart("predicted", "observed", [series], diagonal="observed = predicted", log_x=log, log_y=log)
     return figure(chart, f"predicted-{target}", f"{printable(name)}: {len(observed)} {which}.{bars}")
 
 
 def residual_figure(rows: Any, which: str, target: int, name: str) -> Html:
     """Return observed minus predicted values against predicted ones."""
     observed, predicted = rows["observed"][target], rows["predicted"][target]
-    series = Series("residual", predicted, np.subtract(observed, predicted).tolist(), kind="points", colour=1)
     return figure(
-        Chart("predicted", "observed - predicted", [series], [("zero", 0.0)]),
+        charts.residual_chart(predicted, np.subtract(observed, predicted).tolist()),
         f"residuals-{target}",
         "Residuals should scatter around zero everywhere. A curve means that the model misses something; a funnel, "
         "that the noise grows.",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ridgemark.certificates.record import LARGEST_FACTOR, rounded_up, spent
-from ridgemark.report import class_page, number_page
+from ridgemark.report import class_page, loss_page, number_page
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
@@ -14,19 +14,25 @@ from ridgemark.report.fit_tables import pairs
 from ridgemark.report.fit_words import LEVELS, printable
 from ridgemark.report.page import Answer, Column, Html
 
-PAGES = {"numbers": number_page, "classes": class_page}
+PAGES = {"numbers": number_page, "classes": class_page, "losses": loss_page}
 
 _MOST_NAMES = 24
 _FEW = 3  # columns named
-_CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
 _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere are left out
     "scaled_ridge": "n lambda",
     "rms_left": "training error (RMS)",
-    "unmeasured": "distance known before measuring, at most",
+    "unmeasured": "bound known before measuring",
     "energy_bound": "distance by the energy, at most",
     "energy_estimate": "the same, estimated from the rows sampled",
     "gap_bound": "distance by the duality gap, at most",
     "duality_gap": "duality gap",
+    "gap": "duality gap",
+    "objective": "objective of the fit",
+    "null_objective": "objective of the best constant",
+    "function_norm": "distance from the exact function in its norm, at most",
+    "predictor": "distance from the exact function anywhere, at most",
+    "slopes": "distance of the slopes of the loss (RMS), at most",
+    "root_mean": "distance of the square roots of the means (RMS), at most",
     "rounding": "allowance for rounding",
     "sampled_rows": "rows sampled",
     "trace_residual": "trace of K - L",
@@ -39,7 +45,7 @@ _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere 
 
 
 class _Fit:
-    """A fitted `NystromRidge` or `NystromClassifier`, the record of its run, and what several sections show of them."""
+    """A model fitted from landmarks, the record of its run, and what several sections show of them."""
 
     def __init__(self, model: Any, run: Any) -> None:
         self.model, self.run = model, run
@@ -63,7 +69,8 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, first
     sections: list[html.Section] = [
         *first,
         ("How good is it?", "good", parts.errors(fit)),
-        ("What matters?", "columns", [importance, *parts.effects(fit)] if importance else []),
+        ("What matters?", "columns", [importance, *_curves(fit), *parts.effects(fit)] if importance else []),
+        ("Why these predictions?", "why", [html.side_by_side(drawn)] if (drawn := _contributions(model)) else []),
         ("How sure is a prediction?", "sure", parts.intervals(fit) if calibrated else []),
         ("How close to exact?", "exact", _exact(fit)),
         ("Which rows matter?", "rows", parts.rows(fit)),
@@ -84,14 +91,24 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, first
     )
 
 
+def _curves(fit: _Fit) -> list[Html]:
+    """Return the prediction along the most important columns."""
+    return [html.side_by_side(figures.curve_figures(fit.model, words.predictor_name(fit.model)))]
+
+
+def _contributions(model: Any) -> list[Html]:
+    """Return what columns contribute to predictions; nothing for other models than those from landmarks."""
+    return figures.contribution_figures(model) if hasattr(model, "contributions") else []
+
+
 def _matters(model: Any) -> Answer | None:
     largest = words.important_columns(model, _FEW)
     if not largest:
         return None
     names = [f"{printable(name)[:24]} ({share:.0%})" for name, share in largest]
     sentence = (
-        f"Of {words.n_columns(model)} columns the predictions vary most with {', '.join(names)}; in brackets the share "
-        "of the variation."
+        f"Of {words.n_columns(model)} columns the predictions vary most with {', '.join(names)}; in brackets the "
+        "importance, of which the sum over all columns is 100%."
     )
     return Answer("What matters?", "columns", printable(largest[0][0])[:24], sentence, None)
 
@@ -102,14 +119,12 @@ def _close(fit: _Fit) -> Answer | None:
         return None
     if certificate.vacuous:
         return Answer("How close to exact?", "exact", "not known", f"{distance[0].upper()}{distance[1:]}.", "open")
-    bounds = np.broadcast_to(certificate.bound, len(fit.loo))
-    close = all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(bounds, fit.loo, strict=True))
+    near = fit.parts.nearness(fit)
     count, every = fit.model.n_landmarks_, fit.model.landmark_count_.rule.startswith("all ")
     used = f"All {count:,} distinct rows are landmarks." if every else f"The fit computes with {count:,} landmarks."
-    sentence = f"{used} Proved: its fitted values are {distance}."
-    sentence += " More landmarks would not change the predictions noticeably." if close and not every else ""
-    short = f"within {rounded_up(np.max(certificate.bound))}"
-    return Answer("How close to exact?", "exact", short, sentence, "good" if close else "open")
+    sentence = f"{used} Proved: {near.subject} {distance}."
+    sentence += " More landmarks would not change the predictions noticeably." if near.negligible and not every else ""
+    return Answer("How close to exact?", "exact", near.short, sentence, "good" if near.close else "open")
 
 
 def _fitted(fit: _Fit, version: str) -> list[Html]:
@@ -119,6 +134,8 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
     facts = [
         ("data", fit.run.data),
         ("target", ", ".join(fit.targets)),
+        ("exposure", None if fit.run.exposure is None else str(fit.run.exposure)),
+        ("loss", words.loss_spelled(model)),
         ("kernel", words.kernel_words(model)),
         ("lambda", f"{ridges} ({chosen})"),
         ("landmarks", words.landmark_words(model)),
@@ -148,7 +165,7 @@ def _tuned(model: Any) -> list[Html | None]:
     if levels:
         sentence += f" in {tuning.n_evaluations:,} evaluations, and judged by {tuning.n_judging:,} other rows"
     return [
-        html.paragraph(f"{sentence}. Errors are RMS, in standard deviations of the target."),
+        html.paragraph(f"{sentence}. Errors are RMS, in standard deviations of {words.TUNED[words.predicts(model)]}."),
         *_parts(tuning),
         _levels(levels),
         html.side_by_side([figures.profile_figure(model.kernel_, model.landmarks_), figures.tuning_figure(tuning)]),
@@ -190,11 +207,11 @@ def _exact(fit: _Fit) -> list[Html | None]:
     if (certificate := fit.certificate) is None:
         return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
     distance = words.distance_words(fit.model) or ""
-    bound = None if certificate.vacuous else ", ".join(map(rounded_up, np.atleast_1d(certificate.bound)))
+    near = fit.parts.nearness(fit)
     certainty = {"deterministic": "always true", "probability": "true with a probability"}
     factor, inputs, promise = certificate.risk_factor, certificate.inputs, certificate.inputs["theorem_3"]
     facts = [
-        ("distance to exact, at most (RMS)", bound),
+        (near.label, None if certificate.vacuous else near.bound),
         ("kind", f"{certificate.kind} ({certainty.get(certificate.certainty, certificate.certainty)})"),
         # An audit has no factor: it is about this target only.
         ("risk over that of exact, at most", None if factor is None or factor > LARGEST_FACTOR else rounded_up(factor)),

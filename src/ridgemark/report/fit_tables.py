@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import printable, shortened
+from ridgemark.report.fit_words import important_columns, printable, shortened
 from ridgemark.report.page import Column, Html
 
 _FORMS = {"row": "d", "leverage": ".3f", "loo_residual": ".4g", "studentised": ".2f"}
-_FORMS |= {"probability": ".3g", "cook_distance": ".2e"}
+_FORMS |= dict.fromkeys(("target", "predicted", "loss"), ".4g") | {"probability": ".3g", "cook_distance": ".2e"}
 _HEADINGS = {"loo_residual": "leave-one-out residual", "probability": "probability of its label"}
 _HEADINGS |= {"cook_distance": "Cook's distance", "standard_error": "std. error", "t_value": "t value"}
 _MOST_EFFECTS = 40  # lines of the table of effects
+_FEW = 3  # columns whose effects on several functions are shown
 
 
 def pairs(caption: str, entries: Sequence[tuple[str, str | None]]) -> Html:
@@ -34,6 +35,15 @@ def influential_rows(caption: str, top: Sequence[Any]) -> Html | None:
     ]
     columns = [*html.number_columns(*(_HEADINGS.get(name, name) for name in forms)), *map(Column, texts)]
     return html.table(caption, columns, rows, stacked=True)
+
+
+def most_effects(fit: Any, over: str) -> Html | None:
+    """Return the average effects that a run measured; on several functions those of the most important columns."""
+    table = (fit.run.sample or {}).get("effects")
+    if table and any(effect["target"] != table[0]["target"] for effect in table):
+        most = {name for name, _ in important_columns(fit.model, _FEW)}
+        table = [effect for effect in table if effect["column"] in most]
+    return effects_table(table, over) if table else None
 
 
 def effects_table(effects: Sequence[Any], over: str) -> Html:

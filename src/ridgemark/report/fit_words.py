@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ridgemark.certificates.record import rounded_up
+from ridgemark.errors import ParameterError
 from ridgemark.intervals import Calibration, rows_needed
+from ridgemark.intervals.of_loss import loss_intervals
 from ridgemark.kernels import Mixture
+from ridgemark.losses import Loss
 from ridgemark.path import RidgePath
 from ridgemark.report.page import Tone
 from ridgemark.rows.places import shown
@@ -19,15 +22,41 @@ COVERAGE = 0.9
 TONES: dict[str, Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
 _LETTERS = 24  # of a name in a figure or a table
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
-EXACT = {"numbers": "exact kernel ridge regression", "classes": "exact kernel logistic regression"}
+EXACT = {
+    "numbers": "exact kernel ridge regression",
+    "classes": "exact kernel logistic regression",
+    "losses": "exact kernel regression by this loss",
+}
+TUNED = {"numbers": "the target", "classes": "the target", "losses": "the target on the scale of the fitted function"}
 _SLOW, _LONG = 0.1, 10.0  # share of the passes' time, and seconds of the run; waiting for rows is told from here on
 CRITERIA = {"loo": "leave-one-out", "groups": "leave-one-group-out", "gcv": "generalised cross-validation"}
 OTHERS = {"row": "each row predicted from the others", "group": "each row predicted from rows of other groups"}
 
 
-def predicts(model: Any) -> Literal["numbers", "classes"]:
-    """Return what a model predicts; pages and commands look up by it what they measure and say."""
-    return "classes" if hasattr(model, "classes_") else "numbers"
+class Nearness(NamedTuple):
+    """How close to exact a fit is proved to be."""
+
+    short: str
+    subject: str  # of a sentence that goes on with the distance
+    close: bool
+    negligible: bool  # more landmarks would not change the predictions noticeably
+    label: str  # of the bound
+    bound: str
+
+
+def predicts(model: Any) -> Literal["numbers", "classes", "losses"]:
+    """Return what a model predicts; pages and commands look up by it what they measure and say.
+
+    "losses" stands for numbers, fitted by another loss than squared errors.
+    """
+    return "classes" if hasattr(model, "classes_") else "losses" if hasattr(model, "loss_") else "numbers"
+
+
+def predictor_name(model: Any) -> str:
+    """Return what the function of the landmarks is, which explanations are about."""
+    if hasattr(model, "classes_"):
+        return "log-odds"
+    return "log of the prediction" if model._model.loss.positive else "prediction"
 
 
 def target_names(model: Any, about: Any) -> list[str]:
@@ -102,7 +131,16 @@ def kernel_words(model: Any) -> str:
         return f"{name}, one bandwidth per feature, {np.min(widths):.3g} to {np.max(widths):.3g}"
     if isinstance(kernel, Mixture):
         return name
-    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(kernel))
+    return _rounded(repr(kernel))
+
+
+def loss_spelled(model: Any) -> str | None:
+    """Return the loss of a model with its parameters; None where it has no other loss than squared errors."""
+    return _rounded(repr(model.loss_)) if predicts(model) == "losses" else None
+
+
+def _rounded(text: str) -> str:
+    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", text)
 
 
 def tuned_words(tuning: Any, joined: str = ", ") -> str:
@@ -189,6 +227,31 @@ def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
     ]
 
 
+def shares_explained(losses: Sequence[float], null_losses: Sequence[float]) -> list[float | None]:
+    """Return `1 - loss/null_loss` of every function; None where the best constant loses nothing."""
+    return [1.0 - loss / null if null > 0 else None for loss, null in zip(losses, null_losses, strict=True)]
+
+
+def explained_words(model: Any, errors: Mapping[str, Any]) -> str:
+    """Return the share of the loss of the best constant that predictions save, the mean over the functions."""
+    shares = [share for share in shares_explained(errors["loss"], errors["null_loss"]) if share is not None]
+    mean = float(np.mean(shares)) if shares else 0.0
+    return f"{model.loss_.words.score}: {max(mean, 0.0):.1%} ({how_much(mean)})"
+
+
+def loss_words(model: Any, errors: Mapping[str, Any]) -> str:
+    """Return the mean losses of predictions and those of the best constant."""
+    losses, nulls = (", ".join(f"{value:.4g}" for value in errors[name]) for name in ("loss", "null_loss"))
+    return f"{model.loss_.words.loss} {losses} (of the best constant {nulls})"
+
+
+def below_words(model: Any, below: Sequence[float]) -> str | None:
+    """Return the share of the targets below each quantile; None where other things are predicted."""
+    levels = model.loss_.levels
+    parts = (f"{share:.1%} below the {level:g} quantile" for share, level in zip(below, levels, strict=False))
+    return ", ".join(parts) or None
+
+
 def distance_words(model: Any) -> str | None:
     """Return the distance to exact, as a share of the leave-one-out error too, or how to measure it."""
     certificate, errors = getattr(model, "certificate_", None), leave_one_out_error(model)
@@ -198,20 +261,25 @@ def distance_words(model: Any) -> str | None:
         remedy = "`ridgemark certify` measures it" if certificate.kind == "trace" else "more landmarks would help"
         return f"not known (the {certificate.kind} bound is not informative for this fit); {remedy}"
     bounds = model.history_[-1].returned if certificate is None else np.atleast_1d(certificate.bound)
+    risk = None if certificate is None else certificate.inputs.get("failure_probability")
+    probably = "" if risk is None else f" (with probability {1 - risk:g})"
+    if (kind := predicts(model)) == "losses":
+        percents = ", ".join(f"{rounded_up(100 * bound)}%" for bound in bounds)
+        return f"loses at most {percents} of the gain over the best constant that {EXACT[kind]} achieves{probably}"
     beside = ""
     if errors is not None and min(errors) > 0:
         percent = 100 * float((bounds / errors).max())
         share = rounded_up(percent, 2)
         share = f"{float(share):,.0f}" if 99 < percent < 1e9 else share  # 230, not 2.3e+02
         beside = f", {share}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
-    risk = None if certificate is None else certificate.inputs.get("failure_probability")
-    probably = "" if risk is None else f" (with probability {1 - risk:g})"
-    return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[predicts(model)]}{beside}{probably}"
+    return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[kind]}{beside}{probably}"
 
 
 def interval_shortage(model: Any) -> str | None:
-    """Return why there are no intervals of the coverage shown, where distinct rows are too few for it; or else None."""
+    """Return why there are no intervals of the coverage shown, such as too few distinct rows; or else None."""
     calibration = getattr(model, "calibration_", None)
+    if predicts(model) == "losses":
+        return None if calibration is None else _loss_shortage(model.loss_, calibration)
     if not isinstance(calibration, Calibration) or calibration.n_distinct >= rows_needed(COVERAGE):
         return None
     units = "distinct rows of features" if calibration.groups is None else "groups"
@@ -219,6 +287,14 @@ def interval_shortage(model: Any) -> str | None:
         f"left out, as coverage {COVERAGE:g} needs at least {rows_needed(COVERAGE)} {units}, and there are "
         f"{calibration.n_distinct}"
     )
+
+
+def _loss_shortage(loss: Loss, judged: Any) -> str | None:
+    try:
+        loss_intervals(loss, judged.predictors[:1], judged.targets, judged.weights, judged.predictors, COVERAGE)
+    except ParameterError as error:
+        return f"not made: {error}"
+    return None
 
 
 def cost_words(model: Any, run: Any) -> str:

@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.certificates.record import rounded_up
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
 from ridgemark.report.fit_tables import effects_table, influential_rows
-from ridgemark.report.fit_words import COVERAGE, printable
+from ridgemark.report.fit_words import COVERAGE, Nearness, printable
 from ridgemark.report.page import Answer, Column, Html
 
 _MOST_TARGETS = 4  # targets that get their own figure
+_CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
 _TOP = 10  # influential rows
 _OF_NEW = {"row": "new observations", "group": "observations of new groups"}
 _ITSELF = {"row": "itself", "group": "its group; all {:,} groups count equally"}
@@ -21,6 +23,17 @@ _ITSELF = {"row": "itself", "group": "its group; all {:,} groups count equally"}
 def left_out_error(model: Any, run: Any) -> list[float] | None:
     """Return the RMS error of rows left out, for every target."""
     return words.leave_one_out_error(model)
+
+
+def nearness(fit: Any) -> Nearness:
+    """Return how close to exact the fitted values are proved to be, in units of the target."""
+    bounds = np.atleast_1d(fit.certificate.bound)
+    broad = np.broadcast_to(bounds, len(fit.loo))
+    close = all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(broad, fit.loo, strict=True))
+    largest, all_ = rounded_up(bounds.max()), ", ".join(map(rounded_up, bounds))
+    return Nearness(
+        f"within {largest}", "its fitted values are", close, close, "distance to exact, at most (RMS)", all_
+    )
 
 
 def good(fit: Any) -> Answer | None:
@@ -91,6 +104,7 @@ def intervals(fit: Any) -> list[Html | None]:
     left_out = _ITSELF[words.left_out(fit.model)].format(calibration.n_distinct)
     promise = proved if calibration.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
     return [
+        figures.far_figure(fit.run.held_out),
         figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training"),
         html.paragraph(
             f"Intervals come from the residuals of {len(calibration.residuals):,} rows, each predicted without "

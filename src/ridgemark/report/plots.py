@@ -16,8 +16,9 @@ SERIES = 8  # colours for curves; similar to the Okabe-Ito palette, which is saf
 _TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(--line)"} | {
     f"#0102{number:02x}": f"var(--series-{number})" for number in range(SERIES)
 }
-_INK, _QUIET, _LINE = list(_TOKENS)[:3]
-_PALETTE = list(_TOKENS)[3:]
+_PAGE = next(iter(_TOKENS)), list(_TOKENS)[3:]  # ink and palette
+# Those of the page in light mode, for axes of the user's own.
+_LIGHT = "black", ["#0b66b0", "#c24d00", "#00795a", "#a8417c", "#8a6a00", "#2b8fc4", "#1c2430", "#7a7f87"]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", ".")
 _MARK = "*"
 _FEW = 20  # points up to which they are drawn larger, and each is described
@@ -30,7 +31,10 @@ _NARROW = 3.0  # ratio of the ends of an axis; below it the axis is linear, sinc
 
 @dataclass(frozen=True)
 class Series:
-    """One curve or scatter; `low` and `high` draw a band around the curve, or a bar at each point."""
+    """One curve or scatter; `low` and `high` draw a band around the curve, or a bar at each point.
+
+    Bars begin at `low` where it is given, and at zero otherwise.
+    """
 
     label: str
     x: Sequence[float]
@@ -38,7 +42,7 @@ class Series:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     kind: Literal["line", "dashed", "points", "mark", "bars"] = "line"
-    colour: int | None = None  # index in the palette; by default the index of the series
+    colour: int | Sequence[int] | None = None  # in the palette, of bars one each; by default that of the series' place
     marked: bool = True  # whether a line has markers; False for lines through very many points
 
 
@@ -54,6 +58,7 @@ class Chart:
     log_y: bool = False
     diagonal: str | None = None  # label of the line y = x
     names: Sequence[str] = ()  # labels of y = 0, 1, ... from the top, in place of numbers
+    ticks: Sequence[str] = ()  # labels of x = 0, 1, ..., in place of numbers
 
 
 def draw(chart: Chart, name: str) -> str:
@@ -68,10 +73,24 @@ def draw(chart: Chart, name: str) -> str:
             matplotlib.rcParams.update(matplotlib.rc_params_from_file(settings, use_default_template=False))
         matplotlib.rcParams["svg.hashsalt"] = name
         figure = matplotlib.figure.Figure(figsize=(_WIDTH, _height(chart)), layout="constrained")
-        _fill(figure, chart)
+        _fill(figure.add_subplot(), chart, *_PAGE)
+        if _has_legend(chart):
+            figure.legend(loc="outside lower center", ncols=_legend_shape(chart)[1])
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(text.getvalue(), name)
+
+
+def draw_on(axes: Any, chart: Chart) -> Any:
+    """Draw a chart on axes of matplotlib, new ones for None, and return them."""
+    if axes is None:
+        require_matplotlib()
+        pyplot = require("report", "A plot", "matplotlib.pyplot")
+        _, axes = pyplot.subplots(figsize=(_WIDTH, _height(chart)), layout="constrained")
+    _fill(axes, chart, *_LIGHT)
+    if _has_legend(chart):
+        axes.legend()
+    return axes
 
 
 def described(chart: Chart) -> str:
@@ -85,8 +104,11 @@ def described(chart: Chart) -> str:
 def _points(chart: Chart, series: Series) -> str:
     """Return the points of a series, or where there are many the ends of a line, or the extent of a cloud."""
     x, y = series.x, series.y
+    if series.kind == "bars":
+        sizes = x if series.low is None else [end - start for start, end in zip(series.low, x, strict=True)]
+        return ", ".join(f"{name} {size:.3g}" for name, size in zip(chart.names, sizes, strict=True))
     if chart.names:
-        return ", ".join(f"{name} {value:.3g}" for name, value in zip(chart.names, x, strict=True))
+        return f"{len(x)} points from {min(x, default=0.0):.3g} to {max(x, default=0.0):.3g}"
     if len(y) <= _FEW:
         return ", ".join(f"{b:.3g} at {a:.3g}" for a, b in zip(x, y, strict=True))
     if series.kind == "points":
@@ -99,8 +121,7 @@ def require_matplotlib() -> Any:
     return require("report", "A page with figures", "matplotlib", "matplotlib.figure")
 
 
-def _fill(figure: Any, chart: Chart) -> None:
-    axes = figure.add_subplot()
+def _fill(axes: Any, chart: Chart, ink: str, palette: Sequence[str]) -> None:
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     if chart.log_x:
@@ -108,13 +129,13 @@ def _fill(figure: Any, chart: Chart) -> None:
     if chart.log_y:
         axes.set_yscale("log")
     for number, series in enumerate(chart.series):
-        _add(axes, series, number if series.colour is None else series.colour)
+        _add(axes, series, number, ink, palette)
     for label, level in chart.levels:
-        axes.axhline(level, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=label)
+        axes.axhline(level, color=ink, linewidth=1.1, linestyle=(0, (4, 2)), label=label)
     if chart.diagonal is not None:
         start = chart.series[0].x[0]  # a point on the diagonal inside the data, so that the axes do not widen
         further = {"xy2": (2.0 * start, 2.0 * start)} if chart.log_x else {"slope": 1.0}
-        axes.axline((start, start), **further, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
+        axes.axline((start, start), **further, color=ink, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
     for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
         low, high = sorted(axis.get_view_interval())
         if axis.get_scale() == "log" and high < _NARROW * low:
@@ -124,14 +145,20 @@ def _fill(figure: Any, chart: Chart) -> None:
         axes.set_yticks(range(len(chart.names)), chart.names)
         axes.invert_yaxis()
         axes.grid(False, axis="y")
-        return
-    figure.legend(loc="outside lower center", ncols=_legend_shape(chart)[1])
+    if chart.ticks:
+        axes.set_xticks(range(len(chart.ticks)), chart.ticks)
+
+
+def _has_legend(chart: Chart) -> bool:
+    """Return whether names of series are shown: not beside bars, whose names are those of the rows."""
+    return not chart.names or len(chart.series) > 1
 
 
 def _height(chart: Chart) -> float:
     """Return inches, so many that every name and every line of the legend has room."""
     if chart.names:
-        return 0.7 + _LINE_HEIGHT * len(chart.names)
+        legend = _LINE_HEIGHT * _legend_shape(chart)[0] if _has_legend(chart) else 0.0
+        return 0.7 + _LINE_HEIGHT * len(chart.names) * (2.0 if _has_legend(chart) else 1.0) + legend
     return _HEIGHT + _LINE_HEIGHT * max(0, _legend_shape(chart)[0] - _LINES)
 
 
@@ -143,14 +170,18 @@ def _legend_shape(chart: Chart) -> tuple[int, int]:
     return math.ceil(len(labels) / columns), columns
 
 
-def _add(axes: Any, series: Series, number: int) -> None:
-    colour, marker = _PALETTE[number % SERIES], _MARKERS[number % SERIES]
+def _add(axes: Any, series: Series, number: int, ink: str, palette: Sequence[str]) -> None:
+    chosen = number if series.colour is None else series.colour
+    several = [palette[k % SERIES] for k in (chosen if isinstance(chosen, Sequence) else [chosen])]
+    colour, marker = several[0], _MARKERS[number % SERIES]
     x, y, low, high = series.x, series.y, series.low, series.high
     look = {"color": colour, "label": series.label}
     if series.kind == "mark":
-        axes.scatter(x, y, s=90, marker=_MARK, edgecolors=_INK, linewidths=0.6, zorder=5, **look)
+        axes.scatter(x, y, s=90, marker=_MARK, edgecolors=ink, linewidths=0.6, zorder=5, **look)
     elif series.kind == "bars":
-        axes.barh(y, x, height=0.7, **look)
+        starts = [0.0] * len(x) if low is None else low
+        sizes = [end - start for start, end in zip(starts, x, strict=True)]
+        axes.barh(y, sizes, left=starts, height=0.7, **look | {"color": several})
     elif series.kind == "points":
         few = len(x) <= _FEW
         if low is not None:

@@ -149,6 +149,7 @@ class BaseRows(RowSource):
     whole: bool = True  # whether there are no other rows, so that some row must have a positive weight
     labels: tuple[Any, ...] | None = None  # what 0, 1, ... stand for, where the target is text or booleans
     has_exposure: bool = False  # whether the last target is the exposure of the row
+    of_rates: bool = False  # whether targets are rates, and weights count exposures
     finite: bool = True  # whether all features are known to be finite numbers, which need no encoding
 
     @abstractmethod

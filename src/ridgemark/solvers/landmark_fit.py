@@ -292,16 +292,16 @@ class LandmarkFit:
 
     def of_target(self, number: int) -> "LandmarkFit":
         """Return the function of one target."""
-        one = slice(number, number + 1)
+        own = slice(number, number + 1)
         moments, solution = self.moments, self.solution
-        sums = {name: getattr(moments, name)[one] for name in ("target_sum", "target_square")}
+        sums = {name: getattr(moments, name)[own] for name in ("target_sum", "target_square")}
         return replace(
             self,
-            moments=replace(moments, cross=moments.cross[:, one], **sums),
-            scaled_ridge=self.scaled_ridge[one],
-            target_origin=self.target_origin[one],
-            solution=RidgeSolution(solution.coefficients[:, one], solution.intercept[one]),
-            training_error=self.training_error[one],
+            moments=replace(moments, cross=moments.cross[:, own], **sums),
+            scaled_ridge=self.scaled_ridge[own],
+            target_origin=self.target_origin[own],
+            solution=RidgeSolution(solution.coefficients[:, own], solution.intercept[own]),
+            training_error=self.training_error[own],
             spectral=None,
             known_inverse=None,
         )

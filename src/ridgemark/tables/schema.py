@@ -94,6 +94,16 @@ class Field:
         """Position of each level."""
         return {level: k for k, level in enumerate(() if self.levels is None else self.levels)}
 
+    def level_features(self, chosen: NDArray[np.intp]) -> Floats:
+        """Return the features of some levels, by their positions; without that of missing values."""
+        parts = [np.zeros((len(chosen), 0))]
+        if VALUE in self.parts:
+            parts.append((chosen[:, None] == self.common).astype(float))
+            parts += [] if self.shares is None else [self.shares[chosen, None]]
+        if CODE in self.parts:
+            parts.append(self.codes[chosen])
+        return np.column_stack(parts)
+
     @cached_property
     def codes(self) -> Floats:
         """Numbers of each level, between -1 and 1, that depend on its text alone, as if drawn at random.

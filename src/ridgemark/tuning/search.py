@@ -188,7 +188,8 @@ class Search:
             judged = self._in_threads(partial(self.judged, ridge=ridge), rests)
             gains = [Gain.of(errors, rest) for rest in judged]
             least = int(np.argmin([gain.share for gain in gains]))
-            if gains[least].share >= _WORTH_A_PART and gains[least].standard_errors >= _PART_ERRORS:
+            idle = gains[least].share < _WORTH_A_PART or gains[least].standard_errors < _PART_ERRORS
+            if not idle:  # so also where no standard error is finite: without the part the kernel is not definite
                 break
             mixture, ridge = rests[least], self._best_ridge(rests[least], self.tuning)[1]
             errors = self.judged(mixture, ridge)
