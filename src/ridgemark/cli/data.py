@@ -61,8 +61,8 @@ def open_to_fit(path: Path, options: Mapping[str, Any]) -> RowSource:
     """Open a file whose rows are to be fitted, with what the options say of its columns."""
     target, columns, weight, drop = (options[name] for name in ("target", "columns", "weight", "drop"))
     columns = columns if drop is None else AllBut(drop, columns)
-    exposure, group = options.get("exposure"), options.get("group")
-    source = open_data(path, target, columns, weight, exposure, group, **csv_form(path, options))
+    roles = options.get("exposure"), options.get("group")
+    source = open_data(path, target, columns, weight, *roles, **csv_form(path, options))
     asked = {name: _features(source, options[name], name) for name in ("categorical", "numeric") if options[name]}
     defaults = {"missing": "fill", "unknown": "ignore"}
     asked |= {name: options[name] for name, default in defaults.items() if options[name] != default}
