@@ -50,8 +50,8 @@ def _everything():
         chosen = NystromRidge(**options, selection="rpcholesky", memory_budget=budget).fit(X, Y)
         yield chosen.landmark_indices_
         yield chosen.ridge_path_.loo_error
-        groups = {"groups": np.arange(600) // 10}
-        shifted = Y + np.random.default_rng(0).normal(size=(60, 2))[groups["groups"]]
+        groups = {"groups": np.arange(len(X)) // 10}
+        shifted = Y + np.random.default_rng(0).normal(size=(len(X), 2))[groups["groups"]]
         together = NystromRidge(**options, memory_budget=budget).fit(X, shifted, **groups)
         yield together.predict_interval(X, adaptive=False)
         yield (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
@@ -147,22 +148,17 @@ def path_errors(
 ) -> tuple[Floats, tuple[Floats, Floats] | None]:
     """Return the weighted mean squared residual of every ridge and target, from the `ridges_form`.
 
-    Where that fits into memory return also what `LeftOut` gives for all rows.
+    Where that fits into memory, and rows do not leave in groups, return also what `LeftOut` gives for all rows.
     """
     total, (_, n_values) = passes.total_weight, parts["fits"].shape
-    errors = _leaving(passes, LeftOutErrors, GroupErrors)(**parts)
+    errors = (GroupErrors if passes.leaves_groups else LeftOutErrors)(**parts)
     if passes.beyond_memory:
         return passes.reduce(errors, numbers_in_partition if passes.has_groups else along_partition) / total, None
     along = _along(passes, groups)
-    if passes.holds(4 * (n_values + len(parts["scaled_ridge"]))):
-        results, sums = passes.map_and_reduce(_leaving(passes, LeftOut, GroupsLeftOut)(**parts), along)
+    if not passes.leaves_groups and passes.holds(4 * (n_values + len(parts["scaled_ridge"]))):
+        results, sums = passes.map_and_reduce(LeftOut(**parts), along)
         return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, (results, sums)
     return passes.reduce(errors, along) / total, None
-
-
-def _leaving(passes: RowPasses, equal: Callable[..., RidgeTask], groups: Callable[..., RidgeTask]) -> Any:
-    """Return the task that leaves out whole groups of any rows where these have labels, or else that of equal rows."""
-    return groups if passes.leaves_groups else equal
 
 
 def _along(passes: RowPasses, groups: RowGroups | None = None) -> tuple[Any, ...]:
@@ -263,9 +259,9 @@ class GroupsLeftOut(LeftOut):
     def width(self) -> int:
         return super().width + self.kernel_entries
 
+    @abstractmethod
     def __call__(self, block: Block, workspace: Workspace) -> Any:
-        results, coordinates = self.left_out(block, workspace)
-        return results, np.zeros((coordinates.shape[1], len(self.scaled_ridge), len(self.target_mean)))
+        """Return what a pass needs of the residuals."""
 
     def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
         """Return the residuals with the potentials, and the features in the coordinates of the root.
