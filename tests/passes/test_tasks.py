@@ -8,7 +8,7 @@ import cloudpickle
 import numpy as np
 
 import ridgemark
-from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromRegressor, NystromRidge
 from ridgemark.certificates import audit
 from ridgemark.passes import RowPasses, Task
 from ridgemark.rows import ArrayRows
@@ -65,6 +65,12 @@ def _everything():
         classes = NystromClassifier("gaussian", bandwidth=1.5, n_landmarks=landmarks, random_state=0)
         yield classes.fit(X, labels).predict_proba(X)
     yield classes.diagnose(X, labels).cook_distance
+    single = NystromRidge(**options).fit(X, Y[:, 0])
+    yield single.novelty(X).share
+    yield single.contributions(X[:20]).values
+    counts = NystromRegressor("poisson", **options, ridge=1e-3).fit(X, np.round(np.exp(Y[:, 0])))
+    yield counts.effects(X)
+    yield NystromRegressor("poisson", **options).fit(X, np.round(np.exp(Y[:, 0])), **groups).predict(X)
 
 
 def test_every_task_gives_the_same_bytes_after_pickling(monkeypatch):
