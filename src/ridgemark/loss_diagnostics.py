@@ -171,7 +171,7 @@ class LossDiagnosis:
         Positions by influence: a row extreme in leverage or in its loss comes first.
     landmarks : array of shape (m,), bool
         Whether a row is a landmark.
-    name : str
+    loss_name : str
         What the loss is called.
     """
 
@@ -183,7 +183,7 @@ class LossDiagnosis:
     cook_distance: Floats
     order: Indices
     landmarks: NDArray[np.bool_]
-    name: str
+    loss_name: str
 
     def top(self, count: int = 10) -> list[TargetDiagnosis]:
         """Return the most influential rows, the most influential first."""
@@ -198,7 +198,7 @@ class LossDiagnosis:
             f"rows             {len(self.rows):,} looked at, each left out",
             "",
             "The rows that drive the fit",
-            f"{'row':>10} {'leverage':>9} {'target':>10} {'predicted':>10} {self.name:>13} {'cook':>9}  why",
+            f"{'row':>10} {'leverage':>9} {'target':>10} {'predicted':>10} {self.loss_name:>13} {'cook':>9}  why",
         ]
         for entry in self.top():
             mark = " (a landmark)" if entry.landmark else ""
