@@ -52,7 +52,7 @@ def test_features_of_a_column_are_replaced_together():
 
 
 def test_sparse_rows_have_the_importances_of_dense_ones():
-    X = sparse.random_array((300, 12), density=0.2, random_state=0, format="csr")
+    X = sparse.random(300, 12, density=0.2, random_state=0, format="csr")
     y = np.asarray(X @ np.arange(12.0)) + 1.0
     options = {"kernel": Gaussian(2.0), "ridge": 1e-4, "n_landmarks": 40, "selection": "uniform", "random_state": 0}
     from_sparse, from_dense = (NystromRidge(**options).fit(rows, y) for rows in (X, X.toarray()))

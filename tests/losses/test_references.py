@@ -47,7 +47,7 @@ def test_huber_fits_equal_scikit_learns(weighted):
     # L-BFGS ends at a gradient of 1e-3; Newton's method goes on from there.
     problem = Dense(np.column_stack([B, np.ones(N)]), y, weights, scaled)
     best = problem.minimum(loss, np.append(near.coef_, near.intercept_))
-    assert best == pytest.approx(np.append(near.coef_, near.intercept_), abs=0.02)
+    assert best == pytest.approx(np.append(near.coef_, near.intercept_), abs=0.05)
     assert_same(fitted(loss, X, y, scaled / weights.sum(), weights), X, best[:-1], best[-1])
 
 
