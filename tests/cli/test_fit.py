@@ -138,7 +138,7 @@ def test_fit_prints_quality_then_tuning_then_columns_then_distance_then_cost(fol
         "landmarks",
         "matters most",
     ]
-    order += ["intervals", "target", "exact", "cost"]
+    order += ["intervals", "target", "hint", "exact", "cost"]
     assert [label for label, _ in lines] == order
 
 

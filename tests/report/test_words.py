@@ -101,7 +101,7 @@ def test_the_figure_of_lambdas_says_which_errors_are_of_a_sample(monkeypatch):
         (batches, "Errors are those of a sample of the rows."),
     ):
         path = model.ridge_path_
-        text = str(path_figure(SimpleNamespace(fitted_spread=[float(SMOOTH.std())]), path))
+        text = str(path_figure(SimpleNamespace(model=model, fitted_spread=[float(SMOOTH.std())]), path))
         assert f"leave-one-out chose {model.ridge_:.3g}. {words}" in text
         error = np.sqrt(path.loo_error[path.chosen[0], 0]) / SMOOTH.std()
         assert f"chosen: {error:.3g} at {model.ridge_:.3g}" in text
