@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from ridgemark import NystromRegressor, NystromRidge, load, open_rows
 from ridgemark.errors import DataError, ParameterError
+from ridgemark.fitting import losses
 from ridgemark.kernels import Gaussian
 from ridgemark.losses import Huber, Quantile
 from tests.helpers import pass_scikit_learn, slowly
@@ -64,6 +65,18 @@ def test_quantiles_never_cross_and_hold_their_shares():
     assert (np.diff(predicted, axis=1) >= 0).all()
     below = (targets["quantile"][2000:, None] < model.predict(X[2000:])).mean(axis=0)
     assert below == pytest.approx([0.1, 0.5, 0.9], abs=0.03)
+
+
+def test_of_many_features_the_middle_level_chooses_the_ridge(monkeypatch):
+    X, _, targets = made(2000)
+    solved = []
+    monkeypatch.setattr("ridgemark.fitting.losses._MANY", 0)
+    search = losses.LossSearch
+    monkeypatch.setattr(losses, "LossSearch", lambda newtons, *given: solved.append(newtons) or search(newtons, *given))
+    model = NystromRegressor("quantile", quantiles=[0.1, 0.5, 0.9], **QUICK).fit(X[:1000], targets["quantile"][:1000])
+    assert [[newton.loss.levels for newton in newtons] for newtons in solved] == [[(0.5,)]]
+    below = (targets["quantile"][1000:, None] < model.predict(X[1000:])).mean(axis=0)
+    assert below == pytest.approx([0.1, 0.5, 0.9], abs=0.04)
 
 
 def test_one_median_is_flat_and_a_list_has_a_column_for_each_level():

@@ -28,7 +28,7 @@ from ridgemark.solvers.landmark_fit import dimension_bracket
 _NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
 # Positions from the ridge suggested for classes to where the search begins: half a decade larger.
 _ABOVE = 2
-_STRIDES, _MANY = ((2, 1), (2,)), 1000  # of the walk; with many features half a decade is fine enough
+_STRIDES, _MANY = ((2, 1), (2,)), 1000  # of the walk; with more features half a decade is fine enough
 _TINY = float(np.finfo(np.float64).tiny)
 _MOST_FACTOR = 1e200  # between the ridges of two losses
 _DECADES = 10  # of ridges searched: leave-one-out in one step is not reliable for smaller ones
@@ -77,7 +77,7 @@ def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss, tuned: flo
         solved = _solved(part, scaled, start, system)
         fits.append(solved)
         # The system of the best ridge on a path is near enough to the solution.
-        if path is None:
+        if system is None:
             solved = part.with_own_system(solved)
         elif part.loss.leaving_out() is not part.loss:
             solved = replace(solved, system=system.with_ridge(scaled))
@@ -91,10 +91,14 @@ def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss, tuned: flo
 def _searched(
     newtons: list[Newton], ridges: Ridges, first: _First, recipe: Recipe, total: float
 ) -> tuple[LossPath | None, list[RidgeSolution], list[Any]]:
-    """Return the path of the ridges tried, and for each function where its last fit begins, with a system near it."""
+    """Return the path of the ridges tried, and for each function where its last fit begins, with a system near it.
+
+    Of several functions of many features the middle one alone is judged: their best ridges hardly differ.
+    """
     if recipe.one_ridge:
         return None, first.starts, [None] * len(newtons)
-    search = LossSearch(newtons, ridges, first.starts, first.unit)
+    middle = slice(len(newtons) // 2, len(newtons) // 2 + 1) if newtons[0].factor.rank > _MANY else slice(None)
+    search = LossSearch(newtons[middle], ridges, first.starts[middle], first.unit)
     if isinstance(recipe.ridge, str):
         least, count = search.least_gain, len(ridges.values)
         if isinstance(newtons[0].loss, ClassLoss):
@@ -105,7 +109,11 @@ def _searched(
     else:
         for position in range(len(ridges.values)):
             search.evaluate(position)
-    return search.best(total)
+    path, near, systems = search.best(total)
+    starts = list(first.starts)
+    of_all: list[Any] = [None] * len(newtons)
+    starts[middle], of_all[middle] = near, systems
+    return path, starts, of_all
 
 
 def _begin(position: int) -> int:

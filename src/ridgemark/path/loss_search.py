@@ -40,7 +40,8 @@ class LossPath:
         The lambdas, descending.
     loo_loss : array of shape (g,)
         Weighted mean loss of rows left out with their equals, in one Newton step; of at most 8,192 distinct rows. The
-        mean over the functions where several are fitted beside each other.
+        mean over the functions where several are fitted beside each other; with more than 1,000 features of the middle
+        one alone.
     training_loss : array of shape (g,)
         Weighted mean loss of all rows.
     criterion : {"loo"}
