@@ -17,7 +17,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
 _CANCELLED = 1e3 * EPS  # error of the predictor, as a share of the size of the targets
-_SAME = 1e-4  # largest difference of the losses of the same rows, as a share of the objective
+_SAME = 1e-2  # largest difference of the losses of the same rows, as a share of the objective
 
 
 class LossRows(FittedRows):

@@ -43,7 +43,8 @@ def loss_intervals(
         middle = ends.mean(axis=1, keepdims=True)
         return np.where(ends[:, :1] > ends[:, 1:], middle, ends)
     [share] = quantile_levels([(1.0 + coverage) / 2], *units)
-    scores = (targets - loss.predicted(predictors)[:, 0]) / loss.spread(predictors)[:, 0]
+    spread = np.maximum(loss.spread(predictors)[:, 0], np.finfo(np.float64).tiny)
+    scores = (targets - loss.predicted(predictors)[:, 0]) / spread
     factors = np.array([-weighted_quantile(-scores, weights, share), weighted_quantile(scores, weights, share)])
     ends = loss.predicted(predictor) + factors * loss.spread(predictor)
     return np.maximum(ends, 0.0) if loss.positive else ends
