@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from accuracy import missing_packages, regression_sets, split
 from peers import METHODS
-from records import Record, append, by_seed, machine, read, told
+from records import Record, append, machine, read, told
 from threadpoolctl import threadpool_limits
 
 from ridgemark import NystromRidge
@@ -63,15 +63,19 @@ def measure(method: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_tes
 
 
 def show(records: list[Record]) -> str:
-    """Return the table: a line for each set and method."""
-    head = ["data", "model", "fit, s", "1,000 predictions, ms", "file, MB", "proved distance to exact"]
+    """Return the table: of every set and method the times and the size of the file, and what is proved."""
+    head = ["data", *(METHODS[method].heading for method in SHOWN), "proved distance to exact"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name in SETS:
-        for method in SHOWN:
-            for one in by_seed(records, name, method).values():
-                proved = f"{one['proved']:.2g} sd" if "proved" in one else ""
-                cells = [f"{one['cpu_seconds']:.1f}", f"{one['predict_ms']:.1f}", f"{one['megabytes']:.1f}", proved]
-                lines.append(f"| {name} | {METHODS[method].heading} | {' | '.join(cells)} |")
+        found = {one["method"]: one for one in records if one["set"] == name}
+        cells = [
+            f"{one['cpu_seconds']:.1f} s, {one['predict_ms']:.0f} ms, {one['megabytes']:.1f} MB"
+            if (one := found.get(method))
+            else ""
+            for method in SHOWN
+        ]
+        proved = f"{found['default']['proved']:.2g} sd" if "default" in found else ""
+        lines.append(f"| {name} | {' | '.join(cells)} | {proved} |")
     return "\n".join([*lines, "", *(f"Measured on: {one}" for one in sorted({one["machine"] for one in records}))])
 
 
