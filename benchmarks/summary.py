@@ -22,12 +22,12 @@ FILES = ("accuracy", "tables", "classes", "losses", "in_use")
 SHOWN = ("default", "many", "lightgbm", "catboost", "boosting")
 NUMBERS = {
     "cal-housing": "California housing",
-    "elevators": "elevators, an aircraft's control",
-    "kin40k": "kin40k, a robot arm",
+    "elevators": "elevators",
+    "kin40k": "kin40k",
     "protein": "protein structure",
-    "pumadyn-32nm": "pumadyn-32nm, a robot arm",
+    "pumadyn-32nm": "pumadyn-32nm",
 }
-"""The sets of more than 5,000 rows of numbers to which all peers were fitted, and what they are."""
+"""The sets of more than 5,000 rows of numbers to which all peers were fitted, and their names."""
 
 
 def bold(values: Sequence[float | None], form: str = ".4f") -> list[str]:
@@ -102,12 +102,12 @@ def questions() -> Iterator[str]:
     mixed = {kind: [one for one in fits["tables"] if one["set"] in tables.GROUPS[kind]] for kind in ("tried", "unseen")}
     by_loss = {loss: [one for one in fits["losses"] if one["set"].startswith(loss)] for loss in losses.SETS}
     rows = (
-        ("numbers alone (RMSE)", fits["accuracy"], "default", "rmse"),
-        ("text, dates, gaps, seen while defaults were chosen (RMSE)", mixed["tried"], "default", "rmse"),
-        ("text, dates, gaps, not seen before (RMSE)", mixed["unseen"], "default", "rmse"),
+        ("numbers (RMSE)", fits["accuracy"], "default", "rmse"),
+        ("mixed, seen (RMSE)", mixed["tried"], "default", "rmse"),
+        ("mixed, unseen (RMSE)", mixed["unseen"], "default", "rmse"),
         ("labels (log loss)", fits["classes"], "default", "log_loss"),
-        ("counts (Poisson deviance)", by_loss["poisson"], "ridgemark", "error"),
-        ("positive amounts (gamma deviance)", by_loss["gamma"], "ridgemark", "error"),
+        ("counts (deviance)", by_loss["poisson"], "ridgemark", "error"),
+        ("amounts (deviance)", by_loss["gamma"], "ridgemark", "error"),
     )
     yield head("tables", "ahead of scikit-learn's boosting", "median ratio", "largest ratio", "ahead of LightGBM")
     for kind, records, ours, field in rows:
