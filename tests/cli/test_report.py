@@ -14,7 +14,7 @@ from ridgemark.cli import commands
 from ridgemark.cli.measures import repeated_share
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
-from ridgemark.report.fit_words import printable
+from ridgemark.report.writing import printable
 from ridgemark.selection import Leverage
 from tests.browser import look
 from tests.cli.conftest import ODD, write_rows

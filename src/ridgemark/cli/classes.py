@@ -17,6 +17,7 @@ from ridgemark.evaluate import Threshold, choose_threshold, ranking
 from ridgemark.fitted import RunRecord
 from ridgemark.losses import class_loss
 from ridgemark.report import fit_words as words
+from ridgemark.report import promises, quality
 from ridgemark.rows import RowSource, listed, row_weights, shown, text_labels, without_features
 from ridgemark.rows.cells import CODE, TRUTH, is_number
 from ridgemark.rows.csv_scan import MISSING
@@ -145,7 +146,7 @@ def _errors(model: Any, logs: Any, shares: Any, weights: Any) -> dict[str, Any]:
     p, losses = np.exp(logs), -(counted * np.where(counted > 0, logs, 0.0)).sum(axis=0)
     totals, squares = counted.sum(axis=0), (p**2).sum(axis=1, keepdims=True)
     total = totals.sum()
-    sets = conformal_sets(p, model.calibration_, words.COVERAGE)
+    sets = conformal_sets(p, model.calibration_, promises.COVERAGE)
     held, sizes = (shares * sets).sum(axis=1), sets.sum(axis=1)
     confusion = counted.T @ np.eye(len(labels))[likeliest]
     judged = np.full(len(likeliest), 1) if len(labels) == 2 else likeliest
@@ -191,12 +192,12 @@ def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit of classes in a few lines of labels and values."""
     return [
         ("classes", f"{len(model.classes_)}: {listed(model.classes_.tolist())}"),
-        ("left out", _error_words(model, run.sample, words.OTHERS[words.left_out(model)])),
+        ("left out", _error_words(model, run.sample, quality.OTHERS[words.left_out(model)])),
         ("held out", _error_words(model, run.held_out)),
-        ("threshold", words.threshold_words(model, run)),
-        *words.baseline_lines(model, run),
+        ("threshold", quality.threshold_words(model, run)),
+        *quality.baseline_lines(model, run),
         *words.tuning_lines(model),
-        ("exact", words.distance_words(model)),
+        ("exact", promises.distance_words(model)),
         ("cost", words.cost_words(model, run)),
     ]
 
@@ -205,5 +206,5 @@ def _error_words(model: Any, errors: Mapping[str, Any] | None, others: str = "")
     if errors is None:
         return None
     where = f" of {shown(errors['data'])}" if "data" in errors else f", {others}"
-    said = f"{words.class_errors(errors, model.classes_)}, on {errors['n_rows']:,} rows{where}"
-    return said + words.repeated_words(errors)
+    said = f"{quality.class_errors(errors, model.classes_)}, on {errors['n_rows']:,} rows{where}"
+    return said + quality.repeated_words(errors)

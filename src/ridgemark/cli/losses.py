@@ -14,6 +14,7 @@ from ridgemark.fitted import RunRecord
 from ridgemark.intervals.of_loss import loss_intervals
 from ridgemark.losses import Loss, make_loss
 from ridgemark.report import fit_words as words
+from ridgemark.report import promises, quality
 from ridgemark.rows import RowSource, row_weights, shown, text_labels, without_features
 from ridgemark.rows.dask import mapped_rows
 from ridgemark.rows.rates import Rates
@@ -107,10 +108,10 @@ def held_out(model: Any, source: RowSource) -> dict[str, Any]:
 
 def _ends(model: Any, judged: Any, source: Any, predictor: Floats | None = None) -> Floats | None:
     """Return intervals (n, 2), by default of the rows judged; None where none are made, or exposures differ."""
-    if getattr(source, "has_exposure", False) or words.interval_shortage(model):
+    if getattr(source, "has_exposure", False) or promises.interval_shortage(model):
         return None
     rows = judged.targets, judged.weights, judged.predictors
-    return loss_intervals(model.loss_, judged.predictors if predictor is None else predictor, *rows, words.COVERAGE)
+    return loss_intervals(model.loss_, judged.predictors if predictor is None else predictor, *rows, promises.COVERAGE)
 
 
 def _errors(loss: Loss, targets: Floats, weights: Floats, predictor: Floats, ends: Floats | None) -> dict[str, Any]:
@@ -157,7 +158,7 @@ def _calibration(predicted: Floats, observed: Floats, weights: Floats, levels: S
 
 def has_intervals(model: Any) -> bool:
     """Return whether the model can make intervals."""
-    return hasattr(model, "calibration_") and not words.interval_shortage(model)
+    return hasattr(model, "calibration_") and not promises.interval_shortage(model)
 
 
 def summary(model: Any, run: RunRecord) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
         "held_out": run.held_out and {name: run.held_out[name] for name in _ERRORS if name in run.held_out},
     }
     for errors in filter(None, measured.values()):
-        errors["explained"] = words.shares_explained(errors["loss"], errors["null_loss"])
+        errors["explained"] = quality.shares_explained(errors["loss"], errors["null_loss"])
     return measured | {
         "loss": model.loss_.name,
         "levels": list(model.loss_.levels) or None,
@@ -186,21 +187,21 @@ def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     exposure = "" if run.exposure is None else f", for an exposure of 1 (column {shown(str(run.exposure))})"
     return [
         ("predicts", f"{said.predicts}{exposure}, by {said.regression}"),
-        ("explained", None if errors is None else f"{words.explained_words(model, errors)}, {alone}"),
-        ("error", None if errors is None else words.loss_words(model, errors)),
-        ("below", None if errors is None else words.below_words(model, errors["below"])),
+        ("explained", None if errors is None else f"{quality.explained_words(model, errors)}, {alone}"),
+        ("error", None if errors is None else quality.loss_words(model, errors)),
+        ("below", None if errors is None else quality.below_words(model, errors["below"])),
         ("held out", None if run.held_out is None else _held_out_words(model, run.held_out)),
         *words.tuning_lines(model),
-        (INTERVALS, words.interval_shortage(model)),
-        ("exact", words.distance_words(model)),
+        (INTERVALS, promises.interval_shortage(model)),
+        ("exact", promises.distance_words(model)),
         ("cost", words.cost_words(model, run)),
     ]
 
 
 def _held_out_words(model: Any, errors: Mapping[str, Any]) -> str:
-    parts = [words.loss_words(model, errors), words.explained_words(model, errors)]
-    parts += [below] if (below := words.below_words(model, errors["below"])) else []
+    parts = [quality.loss_words(model, errors), quality.explained_words(model, errors)]
+    parts += [below] if (below := quality.below_words(model, errors["below"])) else []
     if errors["coverage"] is not None:
-        parts.append(f"{errors['coverage']:.1%} inside intervals of {words.COVERAGE:.0%}")
+        parts.append(f"{errors['coverage']:.1%} inside intervals of {promises.COVERAGE:.0%}")
     where = f", on {errors['n_rows']:,} rows of {shown(errors['data'])}"
-    return f"{', '.join(parts)}{where}{words.repeated_words(errors)}"
+    return f"{', '.join(parts)}{where}{quality.repeated_words(errors)}"

@@ -11,6 +11,7 @@ from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report import fit_words as words
+from ridgemark.report import promises, quality
 from ridgemark.rows import RowSource, row_weights, shown
 
 INTERVALS = "intervals"
@@ -104,9 +105,9 @@ def _listed(rows: Any, observed: Any, predicted: Any, ends: Any) -> dict[str, An
 
 def _intervals(model: Any, rows: Any) -> Any:
     """Return intervals (n, 2, targets); None without calibration rows, or with too few for their coverage."""
-    if not hasattr(model, "calibration_") or words.interval_shortage(model):
+    if not hasattr(model, "calibration_") or promises.interval_shortage(model):
         return None
-    ends = np.asarray(model.predict_interval(rows, coverage=words.COVERAGE))
+    ends = np.asarray(model.predict_interval(rows, coverage=promises.COVERAGE))
     return ends.reshape(len(ends), 2, -1)
 
 
@@ -117,7 +118,7 @@ def has_intervals(model: Any) -> bool:
 
 def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     """Return the errors of a fit in plain numbers, for a machine."""
-    record: dict[str, Any] = {"explained": words.explained(model), "loo_rms": words.leave_one_out_error(model)}
+    record: dict[str, Any] = {"explained": quality.explained(model), "loo_rms": quality.leave_one_out_error(model)}
     if (transform := getattr(model, "target_transform_", None)) is not None:
         record["target_transform"] = asdict(transform)
     if run.held_out is not None:
@@ -128,14 +129,14 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
 def lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit in a few lines of labels and values: how good it is, what was tuned, distance to exact, cost."""
     return [
-        *words.quality_lines(model, words.target_names(model, run)),
+        *quality.quality_lines(model, words.target_names(model, run)),
         ("held out", None if run.held_out is None else _error_words(run.held_out)),
-        *words.baseline_lines(model, run),
+        *quality.baseline_lines(model, run),
         *words.tuning_lines(model),
-        (INTERVALS, words.interval_shortage(model)),
+        (INTERVALS, promises.interval_shortage(model)),
         ("target", _two_values(run) or words.transform_words(model)),
         ("hint", _hint(model, run)),
-        ("exact", words.distance_words(model)),
+        ("exact", promises.distance_words(model)),
         ("cost", words.cost_words(model, run)),
     ]
 
@@ -144,7 +145,7 @@ def _hint(model: Any, run: RunRecord) -> str | None:
     """Return the hint at a transform of a skewed target, from the rows that are shown; None where it does not apply."""
     if run.sample is None or len(run.sample["observed"]) != 1:
         return None
-    said = words.skewed_words(model, run.sample["observed"][0], run.sample["predicted"][0])
+    said = quality.skewed_words(model, run.sample["observed"][0], run.sample["predicted"][0])
     return said and said.replace('target_transform="auto"', "--target-transform auto")
 
 
@@ -162,4 +163,4 @@ def _error_words(errors: Mapping[str, Any]) -> str:
     sizes = ", ".join(f"{rms:.4g}" for rms in errors["rms"])
     shares = ", ".join(f"{share:.1%}" for share in errors["r2"] if share is not None)
     said = f"RMS {sizes} on {errors['n_rows']:,} rows of {shown(errors['data'])}" + (shares and f", {shares} explained")
-    return said + words.repeated_words(errors)
+    return said + quality.repeated_words(errors)

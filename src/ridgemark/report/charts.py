@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from ridgemark.explaining import Contributions, Curve, values_in_words
-from ridgemark.report.fit_words import important_columns, printable, shortened
+from ridgemark.report.fit_words import important_columns
 from ridgemark.report.plots import Chart, Series
+from ridgemark.report.writing import printable, shortened
 from ridgemark.rows import dense
 
 _TOP, _BARS, _LINES = 10, 20, 20  # columns of a swarm and a waterfall, of importances, and rows of a curve

@@ -6,12 +6,14 @@ import numpy as np
 
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
-from ridgemark.report import number_page
+from ridgemark.report import number_page, quality
 from ridgemark.report import page as html
 from ridgemark.report.fit_tables import baselines_table, influential_rows, most_effects
-from ridgemark.report.fit_words import COVERAGE, TONES, how_much, printable
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.plots import Chart, Series
+from ridgemark.report.promises import COVERAGE
+from ridgemark.report.quality import TONES, how_much
+from ridgemark.report.writing import printable
 
 _MOST_CLASSES = 12  # in a confusion table
 _RARE = 0.8  # share of the most frequent label from which on the share of right labels says little
@@ -29,7 +31,7 @@ def good(fit: Any) -> Answer | None:
     """Return how good the fit is, where that is known."""
     if (rows := fit.rows) is None:
         return None
-    shares = words.class_shares(rows)
+    shares = quality.class_shares(rows)
     guessed, gain = int(shares.argmax()), _gain(rows)
     frequent = f"the most frequent label, {_name(fit, guessed)}, is that of {shares[guessed]:.1%}"
     loss = f"The log loss is {rows['log_loss']:.3g}, {gain:.0%} below that of the classes' shares."
@@ -65,9 +67,9 @@ def errors(fit: Any) -> list[Html | None]:
     """Return the calibration plot, the confusion table and the errors of every class."""
     if fit.rows is None:
         return [html.note("The errors of this model are not known; give rows with --test.")]
-    threshold = words.threshold_words(fit.model, fit.run)
+    threshold = quality.threshold_words(fit.model, fit.run)
     return [
-        html.paragraph(f"On {fit.which}: {words.class_errors(fit.rows, fit.model.classes_)}."),
+        html.paragraph(f"On {fit.which}: {quality.class_errors(fit.rows, fit.model.classes_)}."),
         html.paragraph(f"Threshold: {threshold}.") if threshold else None,
         *baselines_table(fit.model, fit.run),
         _calibration_figure(fit),

@@ -11,16 +11,11 @@ from ridgemark.kernels import Mixture
 from ridgemark.kernels.mixture import sum_of_profiles
 from ridgemark.report import charts
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import (
-    COVERAGE,
-    important_columns,
-    n_columns,
-    predictor_name,
-    printable,
-    shortened,
-)
+from ridgemark.report.fit_words import important_columns, n_columns, predictor_name
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, described, draw
+from ridgemark.report.promises import COVERAGE
+from ridgemark.report.writing import printable, shortened
 from ridgemark.rows import ArrayRows, dense
 from ridgemark.tuning.coordinates import part_name
 from ridgemark.tuning.median import ROWS, median_distance

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from ridgemark.certificates.record import LARGEST_FACTOR, rounded_up, spent
-from ridgemark.report import class_page, loss_page, number_page
+from ridgemark.report import class_page, loss_page, number_page, promises, quality
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
 from ridgemark.report.fit_tables import pairs
-from ridgemark.report.fit_words import LEVELS, printable
+from ridgemark.report.fit_words import LEVELS
 from ridgemark.report.page import Answer, Column, Html
+from ridgemark.report.writing import printable, spoken
 
 PAGES = {"numbers": number_page, "classes": class_page, "losses": loss_page}
 
@@ -53,11 +54,11 @@ class _Fit:
         self.certificate = model.certificate_
         self.targets = words.target_names(model, run)
         unknown: list[Any] = [None] * len(self.targets)
-        self.spread = words.target_spread(model) or unknown
-        self.fitted_spread = words.fitted_spread(model) or unknown  # of the targets that the model was fitted to
+        self.spread = quality.target_spread(model) or unknown
+        self.fitted_spread = quality.fitted_spread(model) or unknown  # of the targets that the model was fitted to
         self.loo = self.parts.left_out_error(model, run) or unknown
         self.rows = run.held_out or run.sample
-        self.which = "held-out rows" if run.held_out else f"training rows, {words.OTHERS[words.left_out(model)]}"
+        self.which = "held-out rows" if run.held_out else f"training rows, {quality.OTHERS[words.left_out(model)]}"
 
 
 def fit_page(model: Any, run: Any, version: str, title: str | None = None, first: Sequence[html.Section] = ()) -> str:
@@ -115,7 +116,7 @@ def _matters(model: Any) -> Answer | None:
 
 
 def _close(fit: _Fit) -> Answer | None:
-    certificate, distance = fit.certificate, words.distance_words(fit.model) or ""
+    certificate, distance = fit.certificate, promises.distance_words(fit.model) or ""
     if certificate is None:
         return None
     if certificate.vacuous:
@@ -208,7 +209,7 @@ def _levels(levels: Sequence[Any]) -> Html | None:
 def _exact(fit: _Fit) -> list[Html | None]:
     if (certificate := fit.certificate) is None:
         return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
-    distance = words.distance_words(fit.model) or ""
+    distance = promises.distance_words(fit.model) or ""
     near = fit.parts.nearness(fit)
     certainty = {"deterministic": "always true", "probability": "true with a probability"}
     factor, inputs, promise = certificate.risk_factor, certificate.inputs, certificate.inputs["theorem_3"]
@@ -230,7 +231,7 @@ def _exact(fit: _Fit) -> list[Html | None]:
 def _costs(model: Any, run: Any) -> list[tuple[str, str | None]]:
     peak, waited = run.peak_bytes, run.waiting_share
     return [
-        ("time", words.spoken(run.seconds) if run.seconds else None),
+        ("time", spoken(run.seconds) if run.seconds else None),
         ("memory, at most", f"{peak / 2**20:,.0f} MiB (the whole process)" if peak else None),
         ("passes over the rows", str(model.n_passes_)),
         ("of their time, waiting for rows", None if waited is None else f"{waited:.0%}"),

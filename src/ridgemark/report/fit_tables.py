@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import important_columns, printable, shortened
+from ridgemark.report import quality
+from ridgemark.report.fit_words import important_columns
 from ridgemark.report.page import Column, Html
+from ridgemark.report.writing import printable, shortened
 
 _FORMS = {"row": "d", "leverage": ".3f", "loo_residual": ".4g", "studentised": ".2f"}
 _FORMS |= dict.fromkeys(("target", "predicted", "loss"), ".4g") | {"probability": ".3g", "cook_distance": ".2e"}
@@ -26,8 +27,8 @@ def pairs(caption: str, entries: Sequence[tuple[str, str | None]]) -> Html:
 
 def baselines_table(model: Any, run: Any) -> list[Html | None]:
     """Return the errors beside those of simpler models; None where they are not known."""
-    compared = words.baselines(model)
-    boosting = words.boosting_words(run)
+    compared = quality.baselines(model)
+    boosting = quality.boosting_words(run)
     beside = html.paragraph(f"Gradient boosting of scikit-learn with its defaults: {boosting}.") if boosting else None
     if not compared:
         return [beside]
@@ -39,7 +40,7 @@ def baselines_table(model: Any, run: Any) -> list[Html | None]:
     ]
     headings = ["error on judging rows", "explained", *["leave-one-out"] * with_left_out]
     n_rows, n_fitted = model.tuning_.n_judging, model.tuning_.baselines.n_rows
-    caption = f"Beside simpler models: RMS in {words.unit_words(model)}, on {n_rows:,} rows that judge"
+    caption = f"Beside simpler models: RMS in {quality.unit_words(model)}, on {n_rows:,} rows that judge"
     note = (
         f"All are fitted to the same {n_fitted:,} other rows, this kernel with fewer landmarks than the model has. The "
         "judging rows chose among kernels, so that its error on them is a little too small."

@@ -9,10 +9,12 @@ from ridgemark.certificates.record import rounded_up
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
+from ridgemark.report import promises, quality
 from ridgemark.report.fit_tables import influential_rows, most_effects
-from ridgemark.report.fit_words import COVERAGE, Nearness
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.plots import Chart, Series
+from ridgemark.report.promises import COVERAGE, Nearness
+from ridgemark.report.writing import printable
 
 _CLOSE, _NEGLIGIBLE = 0.1, 0.01  # shares of the gain: a good fit, and one that more landmarks would hardly change
 _BARS = "Bars: two standard errors."
@@ -38,11 +40,11 @@ def good(fit: Any) -> Answer | None:
     said, share = fit.model.loss_.words, _mean_share(losses)
     sentence = (
         f"The {said.score}, each row predicted without it. What is predicted: {said.predicts}. On average: "
-        f"{words.loss_words(fit.model, losses)}."
+        f"{quality.loss_words(fit.model, losses)}."
     )
     if (held_out := fit.run.held_out) is not None:
         sentence += f" On {held_out['n_rows']:,} held-out rows the share is {_mean_share(held_out):.1%}."
-    tone = words.TONES[words.how_much(share)]
+    tone = quality.TONES[quality.how_much(share)]
     return Answer("How good is it?", "good", f"{max(share, 0.0):.1%} explained", sentence, tone)
 
 
@@ -80,7 +82,7 @@ def errors(fit: Any) -> list[Html | None]:
 
 def intervals(fit: Any) -> list[Html | None]:
     """Return what intervals promise, and how many rows they hold."""
-    if shortage := words.interval_shortage(fit.model):
+    if shortage := promises.interval_shortage(fit.model):
         return [html.note(f"Intervals are {shortage}.")]
     if fit.rows is None or "lower" not in fit.rows:
         return []
@@ -121,7 +123,7 @@ def _left_out(fit: Any) -> Mapping[str, Any] | None:
 
 
 def _mean_share(losses: Mapping[str, Any]) -> float:
-    shares = words.shares_explained(losses["loss"], losses["null_loss"])
+    shares = quality.shares_explained(losses["loss"], losses["null_loss"])
     return float(np.mean([share or 0.0 for share in shares]))
 
 
@@ -134,15 +136,15 @@ def _losses(fit: Any) -> Html | None:
             columns += [
                 (f"{said.loss}, {which}", losses["loss"], ".4g"),
                 ("of the best constant", losses["null_loss"], ".4g"),
-                ("explained", words.shares_explained(losses["loss"], losses["null_loss"]), ".1%"),
+                ("explained", quality.shares_explained(losses["loss"], losses["null_loss"]), ".1%"),
             ]
             columns += [("below", losses["below"], ".1%")] if levels else []
     if not columns:
         return None
     cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
-    table = [list(row) for row in zip(map(words.printable, fit.targets), *cells, strict=True)]
+    table = [list(row) for row in zip(map(printable, fit.targets), *cells, strict=True)]
     held_out = fit.run.held_out
-    beside = "" if held_out is None else f"; held out: {held_out['n_rows']:,} rows{words.repeated_words(held_out)}"
+    beside = "" if held_out is None else f"; held out: {held_out['n_rows']:,} rows{quality.repeated_words(held_out)}"
     headings = html.number_columns(*(heading for heading, _, _ in columns))
     return html.table(f"Mean losses{beside}", [Column("target"), *headings], table, stacked=True)
 

@@ -9,9 +9,11 @@ from ridgemark.certificates.record import rounded_up
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
+from ridgemark.report import promises, quality
 from ridgemark.report.fit_tables import baselines_table, effects_table, influential_rows
-from ridgemark.report.fit_words import COVERAGE, Nearness, printable
 from ridgemark.report.page import Answer, Column, Html
+from ridgemark.report.promises import COVERAGE, Nearness
+from ridgemark.report.writing import printable
 
 _MOST_TARGETS = 4  # targets that get their own figure
 _CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
@@ -23,13 +25,13 @@ _ITSELF = {"row": "itself", "group": "its group; all {:,} groups count equally"}
 
 def left_out_error(model: Any, run: Any) -> list[float] | None:
     """Return the RMS error of rows left out, for every target."""
-    return words.leave_one_out_error(model)
+    return quality.leave_one_out_error(model)
 
 
 def nearness(fit: Any) -> Nearness:
     """Return how close to exact the fitted values are proved to be, in units of the target."""
     bounds = np.atleast_1d(fit.certificate.bound)
-    errors = (words.fitted_error(fit.model) if words.predicts(fit.model) == "numbers" else None) or fit.loo
+    errors = (quality.fitted_error(fit.model) if words.predicts(fit.model) == "numbers" else None) or fit.loo
     broad = np.broadcast_to(bounds, len(errors))
     close = all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(broad, errors, strict=True))
     largest, all_ = rounded_up(bounds.max()), ", ".join(map(rounded_up, bounds))
@@ -40,24 +42,24 @@ def nearness(fit: Any) -> Nearness:
 
 def good(fit: Any) -> Answer | None:
     """Return how good the fit is, where that is known."""
-    shares = {k: share for k, share in enumerate(words.explained(fit.model) or ()) if share is not None}
+    shares = {k: share for k, share in enumerate(quality.explained(fit.model) or ()) if share is not None}
     if not shares:
         return None
     worst = min(shares, key=lambda k: shares[k])
     share, name = shares[worst], printable(fit.targets[worst])
     which = " (the worst of the targets)" if len(shares) > 1 else ""
     sentence = (
-        f"The share of the variance of {name}{which} that is explained: {words.OTHERS[words.left_out(fit.model)]}. The "
-        f"typical error is {fit.loo[worst]:.3g}; {name} itself varies by {fit.spread[worst]:.3g}."
+        f"The share of the variance of {name}{which} that is explained: {quality.OTHERS[words.left_out(fit.model)]}. "
+        f"The typical error is {fit.loo[worst]:.3g}; {name} itself varies by {fit.spread[worst]:.3g}."
     )
-    if (lines := next((entry for entry in words.baselines(fit.model) if entry.name in _LINEAR), None)) is not None:
-        ours = words.baselines(fit.model)[0].judged
+    if (lines := next((entry for entry in quality.baselines(fit.model) if entry.name in _LINEAR), None)) is not None:
+        ours = quality.baselines(fit.model)[0].judged
         sentence += (
             f" On rows that judge, linear ridge regression has {lines.judged / max(ours, 1e-9):.2f} times the error."
         )
     if (held_out := fit.run.held_out) is not None:
         sentence += f" On {held_out['n_rows']:,} held-out rows the error is {held_out['rms'][worst]:.3g}."
-    tone = words.TONES[words.how_much(share)]
+    tone = quality.TONES[quality.how_much(share)]
     return Answer("How good is it?", "good", f"{max(share, 0.0):.1%} explained", sentence, tone)
 
 
@@ -90,11 +92,11 @@ def errors(fit: Any) -> list[Html | None]:
     columns: list[tuple[str, Sequence[float | None], str]] = [
         ("spread (sd)", fit.spread, ".4g"),
         (f"{words.CRITERIA['groups' if words.left_out(fit.model) == 'group' else 'loo']} RMS", fit.loo, ".4g"),
-        ("variance explained", words.explained(fit.model) or unknown, ".1%"),
+        ("variance explained", quality.explained(fit.model) or unknown, ".1%"),
     ]
     caption, held_out = "Errors, in units of the target", fit.run.held_out
     if held_out is not None:
-        caption += f"; held out: {held_out['n_rows']:,} rows{words.repeated_words(held_out)}"
+        caption += f"; held out: {held_out['n_rows']:,} rows{quality.repeated_words(held_out)}"
         columns += [("held-out RMS", held_out["rms"], ".4g"), ("in interval", held_out["coverage"] or unknown, ".1%")]
     cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
     rows = [list(row) for row in zip(map(printable, fit.targets), *cells, strict=True)]
@@ -105,7 +107,7 @@ def errors(fit: Any) -> list[Html | None]:
 
 def intervals(fit: Any) -> list[Html | None]:
     """Return what intervals promise, and how many rows they hold."""
-    if shortage := words.interval_shortage(fit.model):
+    if shortage := promises.interval_shortage(fit.model):
         return [html.note(f"Intervals are {shortage}.")]
     calibration = fit.model.calibration_
     proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
