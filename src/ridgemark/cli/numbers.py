@@ -13,6 +13,7 @@ from ridgemark.fitted import RunRecord
 from ridgemark.report import fit_words as words
 from ridgemark.report import promises, quality
 from ridgemark.rows import RowSource, row_weights, shown
+from ridgemark.rows.places import as_written
 
 INTERVALS = "intervals"
 
@@ -160,7 +161,7 @@ def _two_values(run: RunRecord) -> str | None:
 
 
 def _error_words(errors: Mapping[str, Any]) -> str:
-    sizes = ", ".join(f"{rms:.4g}" for rms in errors["rms"])
+    sizes = ", ".join(map(as_written, errors["rms"]))
     shares = ", ".join(f"{share:.1%}" for share in errors["r2"] if share is not None)
     said = f"RMS {sizes} on {errors['n_rows']:,} rows of {shown(errors['data'])}" + (shares and f", {shares} explained")
     return said + quality.repeated_words(errors)

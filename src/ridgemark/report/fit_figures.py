@@ -17,6 +17,7 @@ from ridgemark.report.plots import Chart, Series, described, draw
 from ridgemark.report.promises import COVERAGE
 from ridgemark.report.writing import printable, shortened
 from ridgemark.rows import ArrayRows, dense
+from ridgemark.rows.places import as_written
 from ridgemark.tuning.coordinates import part_name
 from ridgemark.tuning.median import ROWS, median_distance
 
@@ -136,7 +137,7 @@ def contribution_figures(model: Any) -> list[Html]:
             charts.waterfall_chart(contributions, int(row), words[row], what=predictor_name(model)),
             f"waterfall-{which}",
             f"The row of the {which} prediction among these: how its columns lead from the mean, "
-            f"{float(np.atleast_1d(contributions.base)[0]):.4g}, to its prediction, the largest first.",
+            f"{as_written(float(np.atleast_1d(contributions.base)[0]))}, to its prediction, the largest first.",
         )
         for which, row in chosen.items()
         if values[row].any()

@@ -1,6 +1,7 @@
 """The tables of the page of a fit that numbers and classes share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from ridgemark.report import quality
 from ridgemark.report.fit_words import important_columns
 from ridgemark.report.page import Column, Html
 from ridgemark.report.writing import printable, shortened
+from ridgemark.rows.places import as_written
 
-_FORMS = {"row": "d", "leverage": ".3f", "loo_residual": ".4g", "studentised": ".2f"}
-_FORMS |= dict.fromkeys(("target", "predicted", "loss"), ".4g") | {"probability": ".3g", "cook_distance": ".2e"}
+_FORMS: dict[str, Callable[[Any], str]] = {"row": str, "leverage": "{:.3f}".format, "studentised": "{:.2f}".format}
+_FORMS |= dict.fromkeys(("target", "predicted", "loss", "loo_residual"), as_written)
+_FORMS |= dict.fromkeys(("probability", "cook_distance"), partial(as_written, digits=2))
 _HEADINGS = {"loo_residual": "leave-one-out residual", "probability": "probability of its label"}
 _HEADINGS |= {"cook_distance": "Cook's distance", "standard_error": "std. error", "t_value": "t value"}
 _MOST_EFFECTS = 40  # lines of the table of effects
@@ -59,7 +62,7 @@ def influential_rows(caption: str, top: Sequence[Any]) -> Html | None:
         return None
     forms, texts = ([name for name in names if name in top[0]] for names in (_FORMS, ("label", "landmark", "why")))
     rows = [
-        [format(row[name], _FORMS[name]) for name in forms]
+        [_FORMS[name](row[name]) for name in forms]
         + [("yes" if row[name] else "no") if name == "landmark" else printable(str(row[name])) for name in texts]
         for row in top
     ]
@@ -84,7 +87,8 @@ def effects_table(effects: Sequence[Any], over: str) -> Html:
     shown = np.sort(np.argsort(sizes, kind="stable")[:_MOST_EFFECTS])
     rows = [
         [shortened(printable(effect["column"])), effect["unit"], *[printable(str(effect["target"]))] * several]
-        + [f"{value:.4g}" for value in (*(effect[name] for name in names), *effect["quartiles"])]
+        + [f"{effect[name]:.2f}" if name == "t_value" else as_written(effect[name]) for name in names]
+        + [as_written(value) for value in effect["quartiles"]]
         for effect in (effects[k] for k in shown)
     ]
     columns = [Column("column"), Column("effect"), *[Column("target")] * several]

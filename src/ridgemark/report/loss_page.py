@@ -1,6 +1,6 @@
 """The parts of the page of a fit by a loss, in the words of the loss; `number_page` has the same functions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.plots import Chart, Series
 from ridgemark.report.promises import COVERAGE, Nearness
 from ridgemark.report.writing import printable
+from ridgemark.rows.places import as_written
 
 _CLOSE, _NEGLIGIBLE = 0.1, 0.01  # shares of the gain: a good fit, and one that more landmarks would hardly change
 _BARS = "Bars: two standard errors."
@@ -59,7 +60,7 @@ def sure(fit: Any) -> Answer | None:
         f"The width of a typical interval. Intervals should hold {COVERAGE:.0%} of new observations, and hold "
         f"{rows['coverage']:.1%} of {fit.which}. {proved}"
     )
-    return Answer("How sure is a prediction?", "sure", f"{width:.3g} wide", sentence, None)
+    return Answer("How sure is a prediction?", "sure", f"{as_written(width, 3)} wide", sentence, None)
 
 
 def errors(fit: Any) -> list[Html | None]:
@@ -130,18 +131,19 @@ def _mean_share(losses: Mapping[str, Any]) -> float:
 def _losses(fit: Any) -> Html | None:
     """Return the loss of every function, left out and held out, beside that of the best constant."""
     said, levels = fit.model.loss_.words, fit.model.loss_.levels
-    columns: list[tuple[str, Sequence[float | None], str]] = []
+    columns: list[tuple[str, Sequence[float | None], Callable[[float], str]]] = []
+    share = "{:.1%}".format
     for which, losses in (("left out", _left_out(fit)), ("held out", fit.run.held_out)):
         if losses is not None:
             columns += [
-                (f"{said.loss}, {which}", losses["loss"], ".4g"),
-                ("of the best constant", losses["null_loss"], ".4g"),
-                ("explained", quality.shares_explained(losses["loss"], losses["null_loss"]), ".1%"),
+                (f"{said.loss}, {which}", losses["loss"], as_written),
+                ("of the best constant", losses["null_loss"], as_written),
+                ("explained", quality.shares_explained(losses["loss"], losses["null_loss"]), share),
             ]
-            columns += [("below", losses["below"], ".1%")] if levels else []
+            columns += [("below", losses["below"], share)] if levels else []
     if not columns:
         return None
-    cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
+    cells = [["-" if value is None else form(value) for value in values] for _, values, form in columns]
     table = [list(row) for row in zip(map(printable, fit.targets), *cells, strict=True)]
     held_out = fit.run.held_out
     beside = "" if held_out is None else f"; held out: {held_out['n_rows']:,} rows{quality.repeated_words(held_out)}"

@@ -1,6 +1,6 @@
 """The parts of the page of a fit of numbers; `class_page` has the same functions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ridgemark.report.fit_tables import baselines_table, effects_table, influent
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.promises import COVERAGE, Nearness
 from ridgemark.report.writing import printable
+from ridgemark.rows.places import as_written
 
 _MOST_TARGETS = 4  # targets that get their own figure
 _CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
@@ -50,7 +51,7 @@ def good(fit: Any) -> Answer | None:
     which = " (the worst of the targets)" if len(shares) > 1 else ""
     sentence = (
         f"The share of the variance of {name}{which} that is explained: {quality.OTHERS[words.left_out(fit.model)]}. "
-        f"The typical error is {fit.loo[worst]:.3g}; {name} itself varies by {fit.spread[worst]:.3g}."
+        f"The typical error is {as_written(fit.loo[worst])}; {name} itself varies by {as_written(fit.spread[worst])}."
     )
     if (lines := next((entry for entry in quality.baselines(fit.model) if entry.name in _LINEAR), None)) is not None:
         ours = quality.baselines(fit.model)[0].judged
@@ -58,7 +59,7 @@ def good(fit: Any) -> Answer | None:
             f" On rows that judge, linear ridge regression has {lines.judged / max(ours, 1e-9):.2f} times the error."
         )
     if (held_out := fit.run.held_out) is not None:
-        sentence += f" On {held_out['n_rows']:,} held-out rows the error is {held_out['rms'][worst]:.3g}."
+        sentence += f" On {held_out['n_rows']:,} held-out rows the error is {as_written(held_out['rms'][worst])}."
     tone = quality.TONES[quality.how_much(share)]
     return Answer("How good is it?", "good", f"{max(share, 0.0):.1%} explained", sentence, tone)
 
@@ -77,7 +78,7 @@ def sure(fit: Any) -> Answer | None:
         sentence += f" Of the held-out rows {fit.run.held_out['coverage'][0]:.1%} lie inside their interval."
     guaranteed = fit.model.calibration_.guaranteed
     sentence += f" At least {2 * COVERAGE - 1:.0%} is proved." if guaranteed else " This is an estimate, not a proof."
-    return Answer("How sure is a prediction?", "sure", f"about ± {half:.3g}", sentence, None)
+    return Answer("How sure is a prediction?", "sure", f"about ± {as_written(half, 3)}", sentence, None)
 
 
 def errors(fit: Any) -> list[Html | None]:
@@ -88,17 +89,20 @@ def errors(fit: Any) -> list[Html | None]:
         for target, name in enumerate(shown)
         for draw in (figures.predicted_figure, figures.residual_figure)
     ]
-    unknown = [None] * len(fit.targets)
-    columns: list[tuple[str, Sequence[float | None], str]] = [
-        ("spread (sd)", fit.spread, ".4g"),
-        (f"{words.CRITERIA['groups' if words.left_out(fit.model) == 'group' else 'loo']} RMS", fit.loo, ".4g"),
-        ("variance explained", quality.explained(fit.model) or unknown, ".1%"),
+    unknown, share = [None] * len(fit.targets), "{:.1%}".format
+    columns: list[tuple[str, Sequence[float | None], Callable[[float], str]]] = [
+        ("spread (sd)", fit.spread, as_written),
+        (f"{words.CRITERIA['groups' if words.left_out(fit.model) == 'group' else 'loo']} RMS", fit.loo, as_written),
+        ("variance explained", quality.explained(fit.model) or unknown, share),
     ]
     caption, held_out = "Errors, in units of the target", fit.run.held_out
     if held_out is not None:
         caption += f"; held out: {held_out['n_rows']:,} rows{quality.repeated_words(held_out)}"
-        columns += [("held-out RMS", held_out["rms"], ".4g"), ("in interval", held_out["coverage"] or unknown, ".1%")]
-    cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
+        columns += [
+            ("held-out RMS", held_out["rms"], as_written),
+            ("in interval", held_out["coverage"] or unknown, share),
+        ]
+    cells = [["-" if value is None else form(value) for value in values] for _, values, form in columns]
     rows = [list(row) for row in zip(map(printable, fit.targets), *cells, strict=True)]
     headings = html.number_columns(*(heading for heading, _, _ in columns))
     beside = baselines_table(fit.model, fit.run)

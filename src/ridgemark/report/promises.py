@@ -48,9 +48,7 @@ def distance_words(model: Any) -> str | None:
     beside = ""
     if errors is not None and min(errors) > 0:
         percent = 100 * float((bounds / errors).max())
-        share = rounded_up(percent, 2)
-        share = f"{float(share):,.0f}" if 99 < percent < 1e9 else share  # 230, not 2.3e+02
-        beside = f", {share}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
+        beside = f", {rounded_up(percent, 2)}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
     of_what = "" if transform_of(model) is None else ", for the mapped target"
     return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[kind]}{beside}{probably}{of_what}"
 

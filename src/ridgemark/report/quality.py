@@ -11,7 +11,7 @@ from ridgemark.intervals import Calibration
 from ridgemark.path import RidgePath
 from ridgemark.report.fit_words import left_out, predicts, transform_of
 from ridgemark.report.page import Tone
-from ridgemark.rows.places import shown
+from ridgemark.rows.places import as_written, shown
 
 _FEWEST_FOR_HINT = 50  # rows
 TONES: dict[str, Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
@@ -67,7 +67,7 @@ def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | Non
         for name, share in zip(names, shares, strict=False)
         if share is not None
     ]
-    sizes = [f"RMS {rms:.4g} in units of {shown(name)}" for name, rms in zip(names, errors, strict=False)]
+    sizes = [f"RMS {as_written(rms)} in units of {shown(name)}" for name, rms in zip(names, errors, strict=False)]
     for k, sd in enumerate(spread[: len(sizes)]):
         sizes[k] += f", {errors[k] / sd:.3g} of its standard deviation" if sd > 0 else ""
     return [
@@ -127,7 +127,7 @@ def boosting_words(run: Any) -> str | None:
     if errors["rms"] is None:
         size = f"log loss {errors['log_loss']:.4g}, {errors['accuracy']:.1%} right"
     else:
-        size = f"RMS {errors['rms']:.4g}, {errors['explained']:.1%} explained"
+        size = f"RMS {as_written(errors['rms'])}, {errors['explained']:.1%} explained"
     return f"{size}, by cross-validation in {errors['n_splits']} parts on {errors['n_rows']:,} rows"
 
 
@@ -195,7 +195,7 @@ def explained_words(model: Any, errors: Mapping[str, Any]) -> str:
 
 def loss_words(model: Any, errors: Mapping[str, Any]) -> str:
     """Return the mean losses of predictions and those of the best constant."""
-    losses, nulls = (", ".join(f"{value:.4g}" for value in errors[name]) for name in ("loss", "null_loss"))
+    losses, nulls = (", ".join(map(as_written, errors[name])) for name in ("loss", "null_loss"))
     return f"{model.loss_.words.loss} {losses} (of the best constant {nulls})"
 
 
