@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from ridgemark import ExactKernelRidge, NystromRidge, load, open_rows
 from ridgemark.cli import commands
-from ridgemark.cli.measures import repeated_share
+from ridgemark.estimators.measuring import repeated_share
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.writing import printable

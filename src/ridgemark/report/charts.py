@@ -51,6 +51,17 @@ def curve_chart(curve: Curve, output: int = 0, what: str = "prediction") -> Char
     return Chart(label, what, lines)
 
 
+def curves_chart(curve: Curve, labels: Sequence[str]) -> Chart:
+    """Return the means of several functions along a column, one for each label."""
+    named = list(zip(labels, curve.mean.T.tolist(), strict=False))
+    if curve.is_category:
+        places = list(range(len(curve.grid)))
+        points = [Series(label, mean, places, kind="points") for label, mean in named]
+        return Chart("mean probability", _name(curve.column), points, names=[_name(str(level)) for level in curve.grid])
+    x, name = _numbers(curve)
+    return Chart(name, "mean probability", [Series(label, x, mean, marked=False) for label, mean in named])
+
+
 def waterfall_chart(
     contributions: Contributions, row: int, words: Sequence[str], output: int = 0, what: str = "prediction"
 ) -> Chart:

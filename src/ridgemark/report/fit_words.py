@@ -9,6 +9,7 @@ from ridgemark.kernels import Mixture
 from ridgemark.report.writing import spoken
 from ridgemark.rows.places import shown
 from ridgemark.selection import Auto, Selection
+from ridgemark.tables.schema import CODE, MISSING, Field
 from ridgemark.tuning.coordinates import names_of, part_name
 
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
@@ -29,12 +30,15 @@ def predictor_name(model: Any) -> str:
     """Return what the function of the landmarks is, which explanations are about."""
     if hasattr(model, "classes_"):
         return "log-odds"
+    if transform_of(model) is not None:
+        return "prediction of the mapped target"
     return "log of the prediction" if model._model.loss.positive else "prediction"
 
 
 def target_names(model: Any, about: Any) -> list[str]:
     """Return the names of the targets of rows or of a run, or else their numbers."""
-    return list(about.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])
+    count = np.size(model.intercept_)
+    return list(about.target_names or (["the target"] if count == 1 else [f"target {k}" for k in range(count)]))
 
 
 def transform_of(model: Any) -> Any:
@@ -113,6 +117,46 @@ def n_columns(model: Any) -> int:
     return len(model._model.schema.used)
 
 
+def column_names(model: Any) -> list[str]:
+    """Return the names of the columns of a fit, or else their numbers."""
+    names = getattr(model, "feature_names_in_", None)
+    return [f"column {j}" for j in range(model.n_features_in_)] if names is None else list(map(str, names))
+
+
+def columns_read(model: Any) -> list[tuple[str, str]]:
+    """Return every column with how it was read, or why it was left out."""
+    form, names = model._model.schema, column_names(model)
+    if form.table is None:
+        return [(name, "number") for name in names]
+    return [(name, _read_as(field)) for name, field in zip(names, form.table.fields, strict=True)]
+
+
+def _read_as(field: Field) -> str:
+    """Return how a column was read, or why it was left out."""
+    count = 0 if field.levels is None else len(field.levels)
+    if field.kind == "dropped":
+        return "left out: it has no values, or was to be left out"
+    if not field.parts:
+        return f"left out: {count:,} different texts, nearly one in every row" if count > 1 else "left out: one value"
+    if field.kind == "frequency":
+        coded = CODE in field.parts
+        kind = (
+            f"text with {count:,} levels: {'the frequent ones, and a code for each' if coded else 'how often each is'}"
+        )
+    elif field.kind == "category":
+        kind = f"category of {count:,} level{'s' * (count != 1)}"
+    else:
+        kind = {"boolean": "yes or no"}.get(field.kind, field.kind)
+    gaps = "only whether it is missing" if field.parts == (MISSING,) else f"{kind}, with gaps"
+    return gaps if MISSING in field.parts else kind
+
+
+def unused_names(model: Any) -> list[str]:
+    """Return the names of the columns that are no features of a fit."""
+    used = set(model._model.schema.used)
+    return [name for j, name in enumerate(column_names(model)) if j not in used]
+
+
 def used_names(model: Any) -> list[str] | None:
     """Return the names of the columns that are features of a fit; None where columns have no names."""
     names = getattr(model, "feature_names_in_", None)
@@ -122,9 +166,8 @@ def used_names(model: Any) -> list[str] | None:
 def important_columns(model: Any, most: int) -> list[tuple[str, float]]:
     """Return the columns of largest importance with their shares; none where they are not known or all are zero."""
     shares = getattr(model, "feature_importances_", np.zeros(1))
-    names = getattr(model, "feature_names_in_", [f"column {number}" for number in range(len(shares))])
-    largest = np.argsort(-shares, kind="stable")[:most]
-    return [(str(names[k]), float(shares[k])) for k in largest if shares[k] > 0.0 and len(shares) > 1]
+    names, largest = column_names(model), np.argsort(-shares, kind="stable")[:most]
+    return [(names[k], float(shares[k])) for k in largest if shares[k] > 0.0 and len(shares) > 1]
 
 
 def transform_words(model: Any) -> str | None:

@@ -10,10 +10,13 @@ from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
 from ridgemark.report import promises, quality
+from ridgemark.report.cautions import Caution
+from ridgemark.report.first_screen import gained
 from ridgemark.report.fit_tables import influential_rows, most_effects
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.plots import Chart, Series
-from ridgemark.report.promises import COVERAGE, Nearness
+from ridgemark.report.promises import Nearness
+from ridgemark.report.quality import COVERAGE
 from ridgemark.report.writing import printable
 from ridgemark.rows.places import as_written
 
@@ -40,13 +43,35 @@ def good(fit: Any) -> Answer | None:
         return None
     said, share = fit.model.loss_.words, _mean_share(losses)
     sentence = (
-        f"The {said.score}, each row predicted without it. What is predicted: {said.predicts}. On average: "
-        f"{quality.loss_words(fit.model, losses)}."
+        f"The {said.score}, each row predicted without it: 0% is as good as the best constant, 100% perfect. What is "
+        f"predicted: {said.predicts}."
     )
     if (held_out := fit.run.held_out) is not None:
         sentence += f" On {held_out['n_rows']:,} held-out rows the share is {_mean_share(held_out):.1%}."
-    tone = quality.TONES[quality.how_much(share)]
+    tone = quality.tone(share)
     return Answer("How good is it?", "good", f"{max(share, 0.0):.1%} explained", sentence, tone)
+
+
+def beside(fit: Any) -> Answer | None:
+    """Return how much smaller the loss is than that of the best constant."""
+    if (losses := _left_out(fit)) is None:
+        return None
+    sentence = (
+        f"Than the best constant, {quality.OTHERS[words.left_out(fit.model)]}: {quality.loss_words(fit.model, losses)}."
+    )
+    return gained(_mean_share(losses), sentence, "loss")
+
+
+def held_out_ratio(fit: Any) -> float | None:
+    """Return the loss of held-out rows over that of rows left out, the largest over the functions."""
+    losses = _left_out(fit)
+    pairs = [] if losses is None else zip(fit.run.held_out["loss"], losses["loss"], strict=True)
+    return max((held_out / loss for held_out, loss in pairs if loss > 0), default=None)
+
+
+def cautions(fit: Any) -> tuple[Caution, ...]:
+    """Return nothing: what is said of all fits suffices."""
+    return ()
 
 
 def sure(fit: Any) -> Answer | None:
@@ -66,7 +91,10 @@ def sure(fit: Any) -> Answer | None:
 def errors(fit: Any) -> list[Html | None]:
     """Return how well predictions are calibrated, predictions against observations, and the losses."""
     if fit.rows is None:
-        return [html.note("The errors of this model are not known; give rows with --test."), _losses(fit)]
+        return [
+            html.note("The errors of this model are not known; give rows: report(path, X, y), or --test."),
+            _losses(fit),
+        ]
     rows, loss = fit.rows, fit.model.loss_
     middle = [rows["predicted"][len(rows["predicted"]) // 2]]
     exposure = "" if fit.run.exposure is None else " per exposure"
@@ -90,7 +118,12 @@ def intervals(fit: Any) -> list[Html | None]:
     calibration = fit.model.calibration_
     promise = "their coverage is proved" if calibration.guaranteed else "coverage near what is asked, without a proof"
     return [
-        figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training"),
+        html.side_by_side(
+            [
+                figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training"),
+                figures.far_figure(fit.run.held_out, fit.model.loss_.words.loss),
+            ]
+        ),
         html.paragraph(
             f"Intervals come from {len(calibration.targets):,} rows, each predicted without itself. What they promise: "
             f"{promise}, since {calibration.reason}."

@@ -29,6 +29,7 @@ _LINES = 3  # of the legend, that fit below a chart of this height
 _LONG = 23  # letters of a label; longer ones do not fit beside each other
 _MOST_TICKS, _TICK_DIGITS = 7, 12  # numbers along an axis, and their digits
 _LETTERS, _LETTERS_BESIDE_NAMES = 45, 25  # of tick labels that fit beside each other
+_brief = partial(as_written, digits=3)  # of numbers in descriptions
 _NARROW = 3.0  # ratio of the ends of an axis; below it the axis is linear, since powers of ten are too far apart
 
 
@@ -99,7 +100,7 @@ def draw_on(axes: Any, chart: Chart) -> Any:
 def described(chart: Chart) -> str:
     """Return what a chart shows in words, for those who do not see it."""
     lines = [f"{series.label}: {_points(chart, series)}" for series in chart.series]
-    lines += [f"{label}: {as_written(level)}" for label, level in chart.levels]
+    lines += [f"{label}: {_brief(level)}" for label, level in chart.levels]
     axes = "bars" if chart.names else f"{chart.y_label} against {chart.x_label}"
     return f"Chart of {axes}; {'; '.join(lines)}."
 
@@ -108,17 +109,17 @@ def _points(chart: Chart, series: Series) -> str:
     """Return the points of a series, or where there are many the ends of a line, or the extent of a cloud."""
     x, y = series.x, series.y
     if series.kind == "points" and list(y) == list(range(len(chart.names))):
-        return ", ".join(f"{name} {as_written(value)}" for name, value in zip(chart.names, x, strict=True))
+        return ", ".join(f"{name} {_brief(value)}" for name, value in zip(chart.names, x, strict=True))
     if series.kind == "bars":
         sizes = x if series.low is None else [end - start for start, end in zip(series.low, x, strict=True)]
-        return ", ".join(f"{name} {as_written(size)}" for name, size in zip(chart.names, sizes, strict=True))
+        return ", ".join(f"{name} {_brief(size)}" for name, size in zip(chart.names, sizes, strict=True))
     if chart.names:
-        return f"{len(x)} points from {as_written(min(x, default=0.0))} to {as_written(max(x, default=0.0))}"
+        return f"{len(x)} points from {_brief(min(x, default=0.0))} to {_brief(max(x, default=0.0))}"
     if len(y) <= _FEW:
-        return ", ".join(f"{as_written(b)} at {as_written(a)}" for a, b in zip(x, y, strict=True))
+        return ", ".join(f"{_brief(b)} at {_brief(a)}" for a, b in zip(x, y, strict=True))
     if series.kind == "points":
-        return f"{len(y)} points from {as_written(min(y))} to {as_written(max(y))}"
-    return f"from {as_written(y[0])} at {as_written(x[0])} to {as_written(y[-1])} at {as_written(x[-1])}"
+        return f"{len(y)} points from {_brief(min(y))} to {_brief(max(y))}"
+    return f"from {_brief(y[0])} at {_brief(x[0])} to {_brief(y[-1])} at {_brief(x[-1])}"
 
 
 def require_matplotlib() -> Any:
@@ -186,6 +187,7 @@ def _add(axes: Any, series: Series, number: int, ink: str, palette: Sequence[str
         axes.scatter(x, y, s=90, marker=_MARK, edgecolors=ink, linewidths=0.6, zorder=5, **look)
     elif series.kind == "bars":
         starts = [0.0] * len(x) if low is None else low
+        axes.use_sticky_edges = low is None  # bars that begin anywhere keep clear of the frame
         sizes = [end - start for start, end in zip(starts, x, strict=True)]
         axes.barh(y, sizes, left=starts, height=0.7, **look | {"color": several})
     elif series.kind == "points":
@@ -216,7 +218,8 @@ def _plain_ticks(axes: Any, room: int) -> None:
             axis.set_minor_formatter(FuncFormatter(partial(_minor, between)) if between else NullFormatter())
         elif axis is axes.xaxis:
             longest = max((len(plain(value)) for value in axis.get_majorticklocs()), default=1)
-            axis.set_major_locator(MaxNLocator(max(2, min(_MOST_TICKS, room // (longest + 2)))))
+            most = max(2, min(_MOST_TICKS, room // (longest + 2)))
+            axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
 
 
 def _minor(between: str, value: float, _: object = None) -> str:

@@ -10,9 +10,8 @@ from ridgemark.intervals import Calibration, rows_needed
 from ridgemark.intervals.of_loss import loss_intervals
 from ridgemark.losses import Loss
 from ridgemark.report.fit_words import predicts, transform_of
-from ridgemark.report.quality import fitted_error
+from ridgemark.report.quality import COVERAGE, fitted_error
 
-COVERAGE = 0.9
 EXACT = {
     "numbers": "exact kernel ridge regression",
     "classes": "exact kernel logistic regression",
@@ -51,6 +50,18 @@ def distance_words(model: Any) -> str | None:
         beside = f", {rounded_up(percent, 2)}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
     of_what = "" if transform_of(model) is None else ", for the mapped target"
     return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[kind]}{beside}{probably}{of_what}"
+
+
+def reached(model: Any) -> str:
+    """Return the distance to exact of a fit of all rows, of the worst target."""
+    return rounded_up(float(np.max(model.history_[-1].returned)))
+
+
+def without_certificate(model: Any) -> str:
+    """Return why a model has no certificate, and what gives one."""
+    if getattr(model, "solver_", "") == "gradient":
+        return "the gradient solver keeps no sums to compute one"
+    return "`certify` with the rows of the fit computes one"
 
 
 def interval_shortage(model: Any) -> str | None:

@@ -13,6 +13,8 @@ from ridgemark.report.fit_words import left_out, predicts, transform_of
 from ridgemark.report.page import Tone
 from ridgemark.rows.places import as_written, shown
 
+COVERAGE = 0.9
+_GROUPS, _FEWEST = 5, 20  # groups of rows whose coverage is shown, and rows in each
 _FEWEST_FOR_HINT = 50  # rows
 TONES: dict[str, Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
 OTHERS = {"row": "each row predicted from the others", "group": "each row predicted from rows of other groups"}
@@ -59,6 +61,11 @@ def how_much(share: float) -> Literal["most of it", "part of it", "hardly anythi
     return "most of it" if share > 0.5 else "part of it" if share > 0.05 else "hardly anything"
 
 
+def tone(share: float) -> Tone:
+    """Return the tone of an answer about a share of the variance."""
+    return TONES[how_much(share)]
+
+
 def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | None]]:
     """Return the variance explained and the error, by leave-one-out, of every target."""
     shares, errors, spread = explained(model) or [], leave_one_out_error(model) or [], target_spread(model) or []
@@ -73,8 +80,29 @@ def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | Non
     return [
         ("explained", f"{', '.join(parts)}, {OTHERS[left_out(model)]}" if parts else None),
         ("error", "; ".join(sizes) or None),
-        ("equal rows", _repeats(model) if parts else None),
+        ("equal rows", repeats_words(model) if parts else None),
     ]
+
+
+class Coverage(NamedTuple):
+    """The share of some rows inside their intervals, its standard error, and the middle of their predictions."""
+
+    middle: float
+    share: float
+    error: float
+
+
+def coverage_by_group(rows: Any) -> list[Coverage]:
+    """Return the coverage in groups of the prediction, ascending; none for few rows or without intervals."""
+    if rows is None or "lower" not in rows or len(rows["observed"][0]) < _GROUPS * _FEWEST:
+        return []
+    observed, predicted, lower, upper = (
+        np.array(rows[name][0]) for name in ("observed", "predicted", "lower", "upper")
+    )
+    inside = (lower <= observed) & (observed <= upper)
+    groups = np.array_split(np.argsort(predicted, kind="stable"), _GROUPS)
+    spread = np.sqrt(COVERAGE * (1.0 - COVERAGE))
+    return [Coverage(float(np.median(predicted[g])), inside[g].mean(), spread / np.sqrt(len(g))) for g in groups]
 
 
 class Compared(NamedTuple):
@@ -168,7 +196,7 @@ def baseline_lines(model: Any, run: Any) -> list[tuple[str, str | None]]:
     ]
 
 
-def _repeats(model: Any) -> str | None:
+def repeats_words(model: Any) -> str | None:
     """Return what leaving out equal rows together means for the error, where most rows equal another; or else None."""
     n_repeats, n_rows = model._model.rows.n_duplicates, model._model.choice.sums.n_rows
     calibration = getattr(model, "calibration_", None)
@@ -212,12 +240,17 @@ def class_shares(errors: Mapping[str, Any]) -> Any:
     return confusion.sum(axis=1) / confusion.sum()
 
 
+def log_loss_of_shares(errors: Mapping[str, Any]) -> float:
+    """Return the log loss of predicting the share of every label for all rows."""
+    shares = class_shares(errors)
+    return -float(shares[shares > 0] @ np.log(shares[shares > 0]))
+
+
 def class_errors(errors: Mapping[str, Any], labels: Any) -> str:
     """Return the errors of probabilities of classes, each beside what always naming the most frequent label gives."""
     shares = class_shares(errors)
-    entropy = -float(shares[shares > 0] @ np.log(shares[shares > 0]))
     parts = [
-        f"log loss {errors['log_loss']:.4g} (the classes' shares: {entropy:.4g})",
+        f"log loss {errors['log_loss']:.4g} (the classes' shares: {log_loss_of_shares(errors):.4g})",
         f"{errors['accuracy']:.1%} right (always the most frequent label: {shares.max():.1%})",
     ]
     if errors.get("auc") is not None:
