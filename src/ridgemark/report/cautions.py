@@ -25,7 +25,7 @@ class Caution(NamedTuple):
 
 def cautions(fit: Any) -> list[Caution]:
     """Return what to mistrust; findings about the table come first."""
-    table = [Caution(label, f"{said}.") for label, said in (fit.run.findings or {}).items()]
+    table = [Caution(label, f"{said[:1].upper()}{said[1:]}.") for label, said in (fit.run.findings or {}).items()]
     seen = [*table, *_errors(fit), *_held_out(fit), *_promises(fit), *_columns(fit)]
     return [Caution(*map(printable, caution)) for caution in seen]
 

@@ -44,11 +44,12 @@ def good(fit: Any) -> Answer | None:
     if shares[guessed] > _RARE and (precision := rows.get("average_precision")) is not None:
         # Always naming the most frequent label is right nearly as often.
         short = f"average precision {precision:.2f}"
+        which = _name(fit, int(shares.argmin())) if len(shares) == 2 else "each class"
         by_chance = shares.min() if len(shares) == 2 else shares.mean()
         sentence = (
-            f"Of the rows that are ranked first as {_name(fit, int(shares.argmin()))}, the share that is; in a random "
-            f"order it would be {by_chance:.2f}. The most probable label is right for {rows['accuracy']:.1%} of "
-            f"{rows['n_rows']:,} {fit.which}; {frequent}. {loss}"
+            f"How well probabilities rank the rows of {which} first: 1 is perfect, and {by_chance:.2f} is chance. The "
+            f"most probable label is right for {rows['accuracy']:.1%} of {rows['n_rows']:,} {fit.which}; {frequent}. "
+            f"{loss}"
         )
     return Answer("How good is it?", "good", short, sentence, tone)
 
@@ -59,6 +60,12 @@ def beside(fit: Any) -> Answer | None:
         return None
     ours, shares = fit.rows["log_loss"], quality.log_loss_of_shares(fit.rows)
     sentence = f"Than the shares of the classes. The log loss is {ours:.3g}, that of the shares {shares:.3g}."
+    if compared := quality.baselines(fit.model):
+        kernel, simpler = compared[:2]
+        sentence += (
+            f" By squared errors on {fit.model.tuning_.n_judging:,} rows that none was fitted to, this kernel has "
+            f"{kernel.judged / simpler.judged:.0%} of the error of {simpler.name}."
+        )
     return gained(_gain(fit.rows), sentence, "log loss")
 
 
@@ -90,9 +97,9 @@ def sure(fit: Any) -> Answer | None:
     covered, size, single = fit.rows["sets"]
     proved = "That is proved." if fit.model.calibration_.guaranteed else "That is an estimate, not a proof."
     sentence = (
-        f"A set of labels can be given for each row, so that {COVERAGE:.0%} of the sets hold the right label. For "
-        f"{single:.0%} of the rows such a set is one label; over all rows it has {size:.3g} on average. The sets of "
-        f"{fit.which} hold the right label for {covered:.1%}. {proved}"
+        f"A prediction can be a set of labels that holds the right one for {COVERAGE:.0%} of new rows. {single:.0%} of "
+        f"the sets have one label, and the mean is {size:.3g} labels. Of {fit.which}, {covered:.1%} have their label "
+        f"in the set. {proved}"
     )
     return Answer("How sure is a prediction?", "sure", f"one label for {single:.0%} of rows", sentence, None)
 
@@ -103,10 +110,9 @@ def errors(fit: Any) -> list[Html | None]:
         path = getattr(fit.model, "ridge_path_", None)
         known = "" if path is None else f"The log loss of rows left out is {float(path.loo_loss[path.chosen]):.4g}. "
         return [html.note(f"{known}Errors of single classes are known with rows: report(path, X, y), or --test.")]
-    threshold = quality.threshold_words(fit.model, fit.run)
     return [
         html.paragraph(f"On {fit.which}: {quality.class_errors(fit.rows, fit.model.classes_)}."),
-        html.paragraph(f"Threshold: {threshold}.") if threshold else None,
+        _threshold(fit),
         *baselines_table(fit.model, fit.run),
         _calibration_figure(fit),
         _confusion(fit),
@@ -158,6 +164,22 @@ def _name(fit: Any, place: int) -> str:
 def _count(rows: Any) -> str:
     """Return a number of rows, or their weight, without an exponent."""
     return f"{rows:,.0f}" if rows >= 1000 else f"{rows:.4g}"
+
+
+def _threshold(fit: Any) -> Html | None:
+    """Return the threshold that was chosen for a cost or a rate, and what follows from it; None where none was."""
+    chosen = fit.run.threshold
+    if chosen is None:
+        return None
+    (_, false), (missed, right) = chosen["confusion"]
+    name, others = _name(fit, 1), quality.OTHERS[words.left_out(fit.model)]
+    cells = [
+        [f"{chosen['threshold']:.4g}", f"{chosen['rate']:.1%}", *map(_count, (right, false, missed))]
+        + [f"{chosen[share]:.1%}" for share in ("recall", "precision")]
+    ]
+    headings = ["threshold", f"rows called {name}", "rightly", "false alarms", "missed", "found (recall)", "precision"]
+    caption = f"Rows are called {name} from this probability on, for {chosen['reason']}: training rows, {others}"
+    return html.table(caption, html.number_columns(*headings), cells, stacked=True)
 
 
 def _calibration_figure(fit: Any) -> Html:

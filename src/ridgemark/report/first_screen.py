@@ -18,12 +18,16 @@ _LABELS = 4  # cautions named
 def lead(fit: Any) -> str:
     """Return what was fitted to what, in a sentence."""
     model, run = fit.model, fit.run
-    names = ", ".join(map(printable, run.target_names or ())) or "The target"
+    names = ", ".join(run.target_names or ()) or "The target"
+    if words.predicts(model) == "classes":  # whose functions are named after the labels too
+        named = [str(key) for key in run.target or ()] or [name.split("=")[0] for name in run.target_names or ()][:1]
+        names = f"{', '.join(named) or 'The target'} ({len(model.classes_)} classes)"
     count = words.n_columns(model)
     rows = "" if run.n_rows is None else f" of {run.n_rows:,} rows"
-    n_groups = getattr(model, "n_groups_", None)
-    groups = "" if n_groups is None else f" in {n_groups:,} groups, of which errors and intervals are for new ones,"
-    return f"{names}, predicted from {count:,} column{'s' * (count != 1)}{rows}{groups} by {type(model).__name__}."
+    said = f"{printable(names)}, predicted from {count:,} column{'s' * (count != 1)}{rows} by {type(model).__name__}."
+    if (n_groups := getattr(model, "n_groups_", None)) is None:
+        return said
+    return f"{said} The rows form {n_groups:,} groups: errors and intervals are those of rows of a new group."
 
 
 def answers(fit: Any, cautions: Sequence[Caution]) -> list[Answer]:
@@ -36,7 +40,7 @@ def answers(fit: Any, cautions: Sequence[Caution]) -> list[Answer]:
 def _beside(fit: Any) -> Answer | None:
     """Return how much smaller the error is than that of the best simple model, or of a constant."""
     compared = quality.baselines(fit.model)
-    if not compared:
+    if not compared or words.predicts(fit.model) == "classes":
         return fit.parts.beside(fit)
     ours, *simpler = compared
     best = min(simpler, key=lambda model: model.judged)

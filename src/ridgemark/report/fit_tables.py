@@ -23,6 +23,7 @@ _HEADINGS = {"loo_residual": "leave-one-out residual", "probability": "probabili
 _HEADINGS |= {"cook_distance": "Cook's distance", "standard_error": "std. error", "t_value": "t value"}
 _MOST_EFFECTS = 40  # lines of the table of effects
 _MOST_COLUMNS = 500  # that are listed
+_LONGEST = 80  # letters of a name in the table of all columns
 _FEW = 3  # columns whose effects on several functions are shown
 
 
@@ -44,7 +45,7 @@ def columns_table(model: Any) -> Html | None:
     def importance(position: int) -> str:
         return "-" if shares is None or read[position][0] in left_out else f"{shares[position]:.1%}"
 
-    rows = [[shortened(printable(read[j][0])), read[j][1], importance(j)] for j in order[:_MOST_COLUMNS]]
+    rows = [[shortened(printable(read[j][0]), _LONGEST), read[j][1], importance(j)] for j in order[:_MOST_COLUMNS]]
     rest = len(read) - len(rows)
     caption = "Every column" if not rest else f"The {len(rows)} most important of {len(read):,} columns"
     return html.table(caption, [Column("column"), Column("read as"), *html.number_columns("importance")], rows, True)

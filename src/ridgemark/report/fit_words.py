@@ -31,7 +31,7 @@ def predictor_name(model: Any) -> str:
     if hasattr(model, "classes_"):
         return "log-odds"
     if transform_of(model) is not None:
-        return "prediction of the mapped target"
+        return "predicted mapped target"
     return "log of the prediction" if model._model.loss.positive else "prediction"
 
 

@@ -85,7 +85,7 @@ def sure(fit: Any) -> Answer | None:
         f"The width of a typical interval. Intervals should hold {COVERAGE:.0%} of new observations, and hold "
         f"{rows['coverage']:.1%} of {fit.which}. {proved}"
     )
-    return Answer("How sure is a prediction?", "sure", f"{as_written(width, 3)} wide", sentence, None)
+    return Answer("How sure is a prediction?", "sure", f"about {as_written(width, 3)} wide", sentence, None)
 
 
 def errors(fit: Any) -> list[Html | None]:
@@ -216,8 +216,8 @@ def _shares_figure(fit: Any) -> Html | None:
     return figures.figure(
         Chart("level", "share below", [series], diagonal="calibrated"),
         "shares",
-        f"Share of {fit.rows['n_rows']:,} {fit.which} below each quantile. On the diagonal, as many lie below as the "
-        f"level says. {_BARS}",
+        f"The share of the targets below each quantile: {fit.rows['n_rows']:,} {fit.which}. On the diagonal, as many "
+        f"lie below as the level says. {_BARS}",
     )
 
 

@@ -149,7 +149,7 @@ def _fill(axes: Any, chart: Chart, ink: str, palette: Sequence[str]) -> None:
     _plain_ticks(axes, _LETTERS_BESIDE_NAMES if chart.names else _LETTERS)
     if chart.names:
         axes.set_yticks(range(len(chart.names)), chart.names)
-        axes.invert_yaxis()
+        axes.set_ylim(len(chart.names) - 0.5, -0.5)  # the first on top
         axes.grid(False, axis="y")
     if chart.ticks:
         axes.set_xticks(range(len(chart.ticks)), chart.ticks)

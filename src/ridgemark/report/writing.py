@@ -1,7 +1,5 @@
 """How numbers, times and names are written on pages and in printed lines."""
 
-_LETTERS = 24  # of a name in a figure or a table
-
 
 def spoken(seconds: float) -> str:
     """Return a time in a suitable unit."""
@@ -14,6 +12,6 @@ def printable(name: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
 
 
-def shortened(name: str) -> str:
-    """Return a name of at most 24 letters."""
-    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 11]}...{name[-8:]}"
+def shortened(name: str, letters: int = 24) -> str:
+    """Return a name of so many letters at most."""
+    return name if len(name) <= letters else f"{name[: letters - 11]}...{name[-8:]}"
