@@ -174,7 +174,7 @@ def fingerprint(fit: LandmarkFit) -> list[float]:
 
 def spent(cost: Mapping[str, float]) -> str:
     """Return a cost in words; without seconds where the time is not recorded."""
-    entries = f"{cost['kernel_entries']:.3g} kernel entries"
+    entries = f"{as_written(cost['kernel_entries'], 3)} kernel entries"
     return f"{entries}, {cost['seconds']:.2g} s" if "seconds" in cost else entries
 
 

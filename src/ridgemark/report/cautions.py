@@ -98,8 +98,8 @@ def _columns(fit: Any) -> Iterator[Caution]:
             f"Nearly everything rests on the column {shortened(largest[0][0])}, with {largest[0][1]:.0%} of the "
             "importance: make sure that it is known when predictions are made.",
         )
-    known = " ".join(fit.run.findings or ())
-    without = [shortened(name) for name in words.unused_names(fit.model) if shown(name) not in known]
+    labels = " ".join(fit.run.findings or ())
+    without = [shortened(name) for name in words.unused_names(fit.model) if shown(name) not in labels]
     if without:
         said = (
             f"These columns have no part in the predictions: {', '.join(without)}. The table of all columns says why."

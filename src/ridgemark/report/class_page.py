@@ -108,8 +108,8 @@ def errors(fit: Any) -> list[Html | None]:
     """Return the calibration plot, the confusion table and the errors of every class."""
     if fit.rows is None:
         path = getattr(fit.model, "ridge_path_", None)
-        known = "" if path is None else f"The log loss of rows left out is {float(path.loo_loss[path.chosen]):.4g}. "
-        return [html.note(f"{known}Errors of single classes are known with rows: report(path, X, y), or --test.")]
+        overall = "" if path is None else f"The log loss of rows left out is {float(path.loo_loss[path.chosen]):.4g}. "
+        return [html.note(f"{overall}Errors of single classes are known with rows: report(path, X, y), or --test.")]
     return [
         html.paragraph(f"On {fit.which}: {quality.class_errors(fit.rows, fit.model.classes_)}."),
         _threshold(fit),
@@ -203,7 +203,8 @@ def _confusion(fit: Any) -> Html | None:
     if len(labels) <= _MOST_CLASSES:
         cells = [[label, *(_count(count) for count in row)] for label, row in zip(labels, confusion, strict=True)]
         columns = [Column("label"), *html.number_columns(*(f"as {label}" for label in labels))]
-        return html.table(f"Labels (rows) and most probable labels (columns) of {fit.which}", columns, cells)
+        caption = f"Labels (rows) and most probable labels (columns) of {fit.which}"
+        return html.table(caption, columns, cells, stacked=len(labels) > 2)
     np.fill_diagonal(confusion, 0.0)
     largest = np.argsort(-confusion, axis=None, kind="stable")[:_MOST_CLASSES]
     pairs = [np.unravel_index(place, confusion.shape) for place in largest]

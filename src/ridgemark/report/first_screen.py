@@ -65,8 +65,10 @@ def gained(gain: float, sentence: str, what: str = "error") -> Answer:
 
 def _unit(fit: Any) -> tuple[float, str]:
     """Return what errors in standard deviations are multiplied by, and the words for the unit."""
-    one = words.predicts(fit.model) == "numbers" and len(fit.targets) == 1 and words.transform_of(fit.model) is None
-    if one and fit.spread[0]:
+    in_units = (
+        words.predicts(fit.model) == "numbers" and len(fit.targets) == 1 and words.transform_of(fit.model) is None
+    )
+    if in_units and fit.spread[0]:
         return fit.spread[0], ""
     return 1.0, f", in {quality.unit_words(fit.model)}"
 

@@ -17,9 +17,11 @@ from ridgemark.report.fit_tables import columns_table, pairs
 from ridgemark.report.fit_words import LEVELS
 from ridgemark.report.page import Column, Html
 from ridgemark.report.writing import printable, spoken
+from ridgemark.rows.places import as_written
 
 PAGES = {"numbers": number_page, "classes": class_page, "losses": loss_page}
 
+_EXACT = "Exact is the fit by the same kernel and lambda that has every distinct row as a landmark."
 _MOST_STEPS = 20  # of a fit of all rows
 _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere are left out
     "scaled_ridge": "n lambda",
@@ -214,6 +216,7 @@ def _exact(fit: _Fit) -> list[Html | None]:
         ("cost", spent(certificate.cost)),
     ]
     return [
+        html.paragraph(_EXACT),
         html.note(f"{distance[0].upper()}{distance[1:]}." if certificate.vacuous else str(certificate.claim)),
         pairs("The certificate", facts),
         pairs("Inputs of the certificate", [(label, _value(inputs.get(name))) for name, label in _INPUTS.items()]),
@@ -242,4 +245,4 @@ def _costs(model: Any, run: Any) -> list[tuple[str, str | None]]:
 def _value(value: Any) -> str | None:
     if isinstance(value, list | tuple):
         return ", ".join(str(_value(entry)) for entry in value)
-    return None if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return None if value is None else as_written(value) if isinstance(value, float) else str(value)

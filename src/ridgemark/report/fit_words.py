@@ -152,7 +152,7 @@ def _read_as(field: Field) -> str:
 
 
 def unused_names(model: Any) -> list[str]:
-    """Return the names of the columns that are no features of a fit."""
+    """Return the names of the columns that a fit does not use."""
     used = set(model._model.schema.used)
     return [name for j, name in enumerate(column_names(model)) if j not in used]
 

@@ -98,8 +98,8 @@ def held_out_ratio(fit: Any) -> float | None:
 def cautions(fit: Any) -> Iterator[Caution]:
     """Say where the target has a long tail, or rows are equal."""
     rows = fit.rows
-    known = any(label.startswith("skewed target") for label in fit.run.findings or ())
-    if rows is not None and len(rows["observed"]) == 1 and not known:
+    is_said = any(label.startswith("skewed target") for label in fit.run.findings or ())
+    if rows is not None and len(rows["observed"]) == 1 and not is_said:
         hint = quality.skewed_words(fit.model, rows["observed"][0], rows["predicted"][0])
         if hint is not None:
             yield Caution("skewed target", f"{hint[0].upper()}{hint[1:]}.")

@@ -39,7 +39,7 @@ def write_report(model: Any, path: Any, X: Any, y: Any, overwrite: bool) -> Path
 
 
 def _place(path: Any, overwrite: bool) -> Path:
-    """Return the file to write; refuse what is no place for a page, before anything is measured."""
+    """Return the file to write; refuse a path where no page can be written, before anything is measured."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise ParameterError(f"path must be the name of an HTML file, as text or a Path, got {path!r}")
     target = Path(os.path.realpath(path))
