@@ -12,6 +12,7 @@ from ridgemark.rows.places import as_written, shown
 _WORSE = 1.15  # errors on held-out rows over those left out, from which on it is said
 _LIKE = 0.97  # error over that of a simpler model, from which on there is hardly a difference
 _ALONE = 0.9  # importance of a column on which nearly everything rests
+_REPEATED = 0.02  # share of held-out rows that have the features of training rows
 _FAR = 0.1  # share of held-out rows that are farther than 95% of the rows of the fit: twice what is expected
 _SURE = 3.0  # standard errors that are not chance
 
@@ -58,7 +59,7 @@ def _held_out(fit: Any) -> Iterator[Caution]:
             f"The error on the held-out rows is {ratio:.2f} times that of rows of the fit left out: the held-out rows "
             "differ from these, or leave-one-out is too optimistic here, as when rows come in groups.",
         )
-    if rows.get("repeated"):
+    if rows.get("repeated", 0) > _REPEATED * rows["n_rows"]:
         yield Caution(
             "repeated rows",
             f"{rows['repeated']:,} of the {rows['n_rows']:,} held-out rows have the features of training rows: expect "

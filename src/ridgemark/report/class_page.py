@@ -94,11 +94,11 @@ def sure(fit: Any) -> Answer | None:
     """Return how sure a prediction is, where that is known."""
     if fit.rows is None:
         return None
-    covered, size, single = fit.rows["sets"]
+    covered, _, single = fit.rows["sets"]
     proved = "That is proved." if fit.model.calibration_.guaranteed else "That is an estimate, not a proof."
     sentence = (
         f"A prediction can be a set of labels that holds the right one for {COVERAGE:.0%} of new rows. {single:.0%} of "
-        f"the sets have one label, and the mean is {size:.3g} labels. Of {fit.which}, {covered:.1%} have their label "
+        f"the sets have one label; others have several or none. Of {fit.which}, {covered:.1%} have their label "
         f"in the set. {proved}"
     )
     return Answer("How sure is a prediction?", "sure", f"one label for {single:.0%} of rows", sentence, None)
@@ -178,7 +178,7 @@ def _threshold(fit: Any) -> Html | None:
         + [f"{chosen[share]:.1%}" for share in ("recall", "precision")]
     ]
     headings = ["threshold", f"rows called {name}", "rightly", "false alarms", "missed", "found (recall)", "precision"]
-    caption = f"Rows are called {name} from this probability on, for {chosen['reason']}: training rows, {others}"
+    caption = f"The probability from which on a row is called {name}: {chosen['reason']}; training rows, {others}"
     return html.table(caption, html.number_columns(*headings), cells, stacked=True)
 
 

@@ -69,8 +69,8 @@ def profile_figure(kernel: Any, landmarks: Any) -> Html | None:
     return figure(
         Chart("distance in the shared metric", "kernel value / largest", lines, log_x=True),
         "profile",
-        "How the radial parts together fall with the distance of two rows, and each of them times its share of the "
-        "weights. The star is at the median distance between landmarks.",
+        "How the kernel falls with the distance between two rows: its radial parts together, and each times its share "
+        "of the weights. The star is at the median distance between landmarks.",
     )
 
 
@@ -84,8 +84,8 @@ def far_figure(rows: Any, what: str = "error (RMS)") -> Html | None:
     return figure(
         Chart(what, "", [points], names=names),
         "far",
-        f'Held-out rows by how far they are from the rows of the fit. "The farthest 5%" are as far as the farthest '
-        f"5% of the rows of the fit, each compared with the others; {rows['far']:.1%} of the held-out rows are so far.",
+        "Held-out rows in groups, by how far they are from the rows of the fit. The first group is as far away as the "
+        f"farthest 5% of the rows of the fit are from the others; {rows['far']:.1%} of the held-out rows are in it.",
     )
 
 
@@ -126,7 +126,7 @@ def predicted_figure(rows: Any, which: str, target: int, name: str, log: bool = 
     observed, predicted = rows["observed"][target], rows["predicted"][target]
     lower, upper = (rows[side][target] if side in rows else None for side in ("lower", "upper"))
     series = Series("observed", predicted, observed, lower, upper, kind="points")
-    bars = f" Bars are prediction intervals with target coverage {COVERAGE:.0%}." if "lower" in rows else ""
+    bars = f" Bars: intervals that should hold {COVERAGE:.0%} of new observations." if "lower" in rows else ""
     log = log and min(map(min, filter(None, (observed, predicted, lower)))) > 0
     chart = Chart("predicted", "observed", [series], diagonal="observed = predicted", log_x=log, log_y=log)
     return figure(chart, f"predicted-{target}", f"{printable(name)}: {len(observed)} {which}.{bars}")

@@ -22,6 +22,10 @@ from ridgemark.rows.places import as_written
 PAGES = {"numbers": number_page, "classes": class_page, "losses": loss_page}
 
 _EXACT = "Exact is the fit by the same kernel and lambda that has every distinct row as a landmark."
+_EFFECT = (
+    "The effect of a column at a row is the derivative of the prediction, its change per unit of the column; of "
+    "levels, the difference that one makes in place of another."
+)
 _MOST_STEPS = 20  # of a fit of all rows
 _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere are left out
     "scaled_ridge": "n lambda",
@@ -106,6 +110,7 @@ def _columns(fit: _Fit) -> list[Html | None]:
     if importance is None:
         return [columns_table(fit.model)]
     effects = list(filter(None, fit.parts.effects(fit)))
+    effects = [html.paragraph(_EFFECT), *effects] if effects else []
     return [
         importance,
         html.side_by_side(explain.curve_figures(fit)),

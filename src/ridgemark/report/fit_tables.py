@@ -64,12 +64,12 @@ def baselines_table(model: Any, run: Any) -> list[Html | None]:
         + ["-" if entry.left_out is None else f"{entry.left_out:.3g}"] * with_left_out
         for entry in compared
     ]
-    headings = ["error on judging rows", "explained", *["leave-one-out"] * with_left_out]
+    headings = ["error", "explained", *["leave-one-out"] * with_left_out]
     n_rows, n_fitted = model.tuning_.n_judging, model.tuning_.baselines.n_rows
-    caption = f"Beside simpler models: RMS in {quality.unit_words(model)}, on {n_rows:,} rows that judge"
+    caption = f"Beside simpler models: RMS in {quality.unit_words(model)}, on {n_rows:,} rows kept apart"
     note = (
         f"All were fitted to the same {n_fitted:,} other rows, this kernel with fewer landmarks than the final model. "
-        "The judging rows also chose among kernels, so that the error of this kernel on them is a little too small."
+        "The rows kept apart also chose among kernels, so that the error of this kernel on them is a little too small."
     )
     if with_left_out:
         note += (
@@ -91,7 +91,11 @@ def influential_rows(caption: str, top: Sequence[Any]) -> Html | None:
         for row in top
     ]
     columns = [*html.number_columns(*(_HEADINGS.get(name, name) for name in forms)), *map(Column, texts)]
-    return html.table(caption, columns, rows, stacked=True)
+    terms = (
+        "Leverage, from 0 to 1, is the weight of a row in its own prediction. Cook's distance says how far all "
+        "predictions move when the row is left out."
+    )
+    return Html(html.table(caption, columns, rows, stacked=True) + html.paragraph(terms))
 
 
 def most_effects(fit: Any, over: str) -> Html | None:
