@@ -24,7 +24,7 @@ class Effort:
 EFFORTS = {
     "fast": Effort(Tuner(rows=1500, landmarks=150, evaluations=25, patience=2), work=1 / 8),
     "default": Effort(Tuner()),
-    "high": Effort(Tuner(landmarks=800, evaluations=80), per_dimension=4.0, work=4.0),
+    "high": Effort(Tuner(landmarks=800, evaluations=80), per_dimension=6.0, work=12.0),
 }
 
 

@@ -61,6 +61,7 @@ class Gain:
     @classmethod
     def of(cls, errors: Floats, others: Floats) -> Gain:
         """Compare the squared errors of the same rows."""
+        errors, others = errors.astype(np.float64), others.astype(np.float64)  # single precision has no _TINY
         gains, before = others - errors, max(float(np.sqrt(others.mean())), _TINY)
         noise = max(float(gains.std()) / np.sqrt(len(gains)), _TINY)
         share = 1.0 - float(np.sqrt(errors.mean())) / before
