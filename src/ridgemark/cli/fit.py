@@ -58,6 +58,11 @@ def _cost(text: str) -> list[float]:
     "--landmarks", shared.count_or_auto, "Number of landmarks; auto: from the effective dimension.", "COUNT", "auto"
 )
 @shared.option("--selection", click.Choice(sorted(SELECTIONS)), "How landmarks are chosen.", default="auto")
+@shared.choice_option(
+    "--effort",
+    ["default", "fast", "high"],
+    "fast: a shorter search for the kernel and fewer landmarks; high: a longer one, and up to twice as many.",
+)
 @shared.fit_options
 @shared.option(
     "--certify",
@@ -160,7 +165,7 @@ def command(
 
 def _estimator(options: Mapping[str, Any], **more: Any) -> Any:
     """Return the estimator that the options ask for."""
-    chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
+    chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "effort", "device")}
     chosen |= {"n_landmarks": options["landmarks"], **more}
     if options["loss"]:
         levels = options["quantiles"]
