@@ -58,7 +58,7 @@ def test_the_page_loads_nothing_and_every_figure_has_alternative_text(reported):
     assert len(ids) == len(set(ids))
     assert {link[1:] for link in links} <= set(ids)
     words = re.findall(r'role="img" aria-label="([^"]*)"', page)
-    assert len(words) == page.count("<svg") == 19
+    assert len(words) == page.count("<svg") == 20
     assert all(len(one) > 40 for one in words)
 
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import ridgemark
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromRegressor, NystromRidge, open_rows
-from ridgemark.errors import ParameterError
+from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.measuring import numbers
 
 pytest.importorskip("matplotlib")
@@ -71,6 +71,22 @@ def test_a_loaded_model_writes_its_page(fitted, tmp_path):
     assert "80 held-out rows" in page
     if name == "ridge":
         assert "A model file has them if all sums were kept" in page
+
+
+@pytest.mark.parametrize("sums", ["predict", True, False])
+def test_whatever_sums_a_file_keeps_its_model_has_a_page(sums, tmp_path):
+    model = NystromRidge(**OPTIONS).fit(X[TRAIN], Y[TRAIN])
+    loaded = ridgemark.load(model.save(tmp_path / "model", sums=sums))
+    assert "80 held-out rows" in text_of(loaded.report(tmp_path / "page.html", X[TEST], Y[TEST]))
+    assert "Every column" in text_of(loaded.report(tmp_path / "bare.html"))
+    page = text_of(loaded.report(tmp_path / "own.html", X[TRAIN], Y[TRAIN]))
+    assert "training rows, each row predicted from the others" in page
+
+
+def test_targets_of_another_number_are_refused(tmp_path):
+    model = NystromRidge(**OPTIONS).fit(X[TRAIN], Y[TRAIN])
+    with pytest.raises(DataError, match="predicts 1 target, and the rows have 2"):
+        model.report(tmp_path / "page.html", X[TEST], np.c_[Y, Y][TEST])
 
 
 def test_what_the_rows_kept_show_is_what_all_rows_show():

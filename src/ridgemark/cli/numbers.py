@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.estimators.measuring.numbers import has_intervals
 from ridgemark.fitted import RunRecord
 from ridgemark.report import fit_words as words
 from ridgemark.report import promises, quality
 from ridgemark.rows import shown
 from ridgemark.rows.places import as_written
+
+__all__ = ["INTERVALS", "has_intervals", "lines", "outputs", "summary"]
 
 INTERVALS = "intervals"
 
@@ -21,11 +24,6 @@ _ERRORS = ("data", "n_rows", "rms", "r2", "coverage", "repeated")
 def outputs(model: Any, names: Sequence[str] | None) -> Sequence[Any]:
     """Return the targets, by their names or their numbers."""
     return names or range(np.size(model.intercept_))
-
-
-def has_intervals(model: Any) -> bool:
-    """Return whether the model can make intervals."""
-    return hasattr(model, "calibration_") and model._model.sums is not None
 
 
 def summary(model: Any, run: RunRecord) -> dict[str, Any]:

@@ -181,7 +181,7 @@ def intervals(fit: Any) -> list[Html | None]:
 
 def effects(fit: Any) -> list[Html | None]:
     """Return the effects of the most important columns as figures, and average effects as a table."""
-    if not hasattr(fit.model, "calibration_"):
+    if not hasattr(fit.model, "calibration_") or fit.model._model.sums is None:
         return []
     summary = fit.model.effects_summary()
     table = effects_table(summary.to_record(), f"over {summary.n_rows:,} rows")
@@ -190,7 +190,9 @@ def effects(fit: Any) -> list[Html | None]:
 
 def rows(fit: Any) -> list[Html | None]:
     """Return the scores of the rows, and the most influential ones."""
-    diagnosis = fit.model.diagnose() if hasattr(fit.model, "loo_residuals_") else None
+    diagnosis = (
+        fit.model.diagnose() if hasattr(fit.model, "loo_residuals_") and fit.model._model.sums is not None else None
+    )
     figure, verdict, table = figures.scores_figure(fit.model, diagnosis), None, None
     if diagnosis is not None:
         top = diagnosis.to_record(_TOP)["top"]

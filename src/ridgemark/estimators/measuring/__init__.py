@@ -33,7 +33,7 @@ def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = 
         n_rows=source.n_rows,
         sample=kind_of(model).sample(model, source),
         peak_bytes=_peak_memory(),
-        waiting_share=model.waiting_share_,
+        waiting_share=getattr(model, "waiting_share_", None),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.errors import DataError
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.measuring.distance import far_errors
 from ridgemark.estimators.table_reader import encoded_rows, encoded_source
@@ -59,6 +60,8 @@ def kept(model: Any) -> dict[str, Any] | None:
 
 def held_out(model: Any, source: RowSource) -> dict[str, Any]:
     """Return the error on test rows, the coverage of the intervals, and a sample of the rows."""
+    if source.n_targets != (count := np.size(model.intercept_)):
+        raise DataError(f"the model predicts {count} target{'s' * (count > 1)}, and the rows have {source.n_targets}")
     block = encoded_source(model, source).take(np.arange(source.n_rows))
     observed, weights, rows = block.targets, row_weights(block), encoded_rows(block.features)
     predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(observed.shape)
@@ -80,6 +83,11 @@ def held_out(model: Any, source: RowSource) -> dict[str, Any]:
     )
 
 
+def has_intervals(model: Any) -> bool:
+    """Return whether the model can make intervals."""
+    return hasattr(model, "calibration_") and model._model.sums is not None
+
+
 def _some(count: int) -> Any:
     """Return the positions of the rows to show, evenly spaced."""
     return np.unique(np.linspace(0, count - 1, _SHOWN).astype(np.intp))
@@ -94,8 +102,8 @@ def _listed(rows: Any, observed: Any, predicted: Any, ends: Any) -> dict[str, An
 
 
 def _intervals(model: Any, rows: Any) -> Any:
-    """Return intervals (n, 2, targets); None without calibration rows, or with too few for their coverage."""
-    if not hasattr(model, "calibration_") or promises.interval_shortage(model):
+    """Return intervals (n, 2, targets); None without calibration rows, with too few for their coverage, or no sums."""
+    if not has_intervals(model) or promises.interval_shortage(model):
         return None
     ends = np.asarray(model.predict_interval(rows, coverage=quality.COVERAGE))
     return ends.reshape(len(ends), 2, -1)

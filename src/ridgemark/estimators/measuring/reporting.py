@@ -14,9 +14,11 @@ from ridgemark.estimators.measuring import are_those_of_fit, held_out, kind_of, 
 from ridgemark.fitted import FittedModel, RunRecord
 from ridgemark.persistence.files import replacing
 from ridgemark.report.fit_page import fit_page
+from ridgemark.report.fit_words import predicts
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.rows.places import shown
+from ridgemark.solvers import LandmarkFit
 
 
 def write_report(model: Any, path: Any, X: Any, y: Any, overwrite: bool) -> Path:
@@ -70,6 +72,9 @@ def _measured(model: Any, X: Any, y: Any) -> tuple[Any, RunRecord]:
     source, names = X if isinstance(X, RowSource) else open_rows(X, y), _names(model, X, y)
     if not are_those_of_fit(model, source):
         return model, replace(_kept(model, names), held_out=held_out(model, source))
+    direct = predicts(model) == "numbers" and model.solver_ == "direct"
+    if direct and not isinstance(model._model.sums, LandmarkFit):  # of a file: no more can be measured
+        return model, replace(_kept(model, names), sample=kind_of(model).sample(model, source))
     calibrated = copy.copy(model)  # the user's model stays as it is
     run = measure(calibrated, RunRecord(target_names=names), source)
     return calibrated, replace(run, peak_bytes=None, waiting_share=None)
