@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_form, in_range
+from ridgemark.estimators.answers import FittedName, in_form, in_range
+from ridgemark.estimators.base import LandmarkEstimator
 from ridgemark.kernels import Mixture
 
 

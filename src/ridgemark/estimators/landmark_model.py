@@ -9,7 +9,7 @@ import numpy as np
 
 from ridgemark.effects import effects_of_columns, effects_of_table
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import FittedName, check_coefficients, in_form
+from ridgemark.estimators.answers import FittedName, check_coefficients, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.explained_model import ExplainedModel

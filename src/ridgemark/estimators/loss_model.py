@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from ridgemark.certificates import Certificate, audit_loss
 from ridgemark.effects import EffectsSummary, average_effects, predicted_effects
 from ridgemark.errors import ConvergenceWarning, ParameterError, warn_user
-from ridgemark.estimators.base import in_range
+from ridgemark.estimators.answers import in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 
 from ridgemark.certificates import Certificate
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import FittedName
+from ridgemark.estimators.answers import FittedName
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters

@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 
 from ridgemark.certificates import Certificate
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.estimators.base import FittedName, in_form, in_range
+from ridgemark.estimators.answers import FittedName, in_form, in_range
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.judged import exposed, judged_rows, losses_of
