@@ -10,6 +10,7 @@ from ridgemark.errors import ConvergenceWarning, ParameterError, warn_user
 from ridgemark.estimators.answers import in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
 from ridgemark.estimators.computing import computing
+from ridgemark.estimators.hints import Absent
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.loss_diagnostics import ClassDiagnosis, LossDiagnosis, diagnose_loss
@@ -20,6 +21,11 @@ class LossModel(LandmarkModel):
     """A model fitted by another loss than squared errors, with Newton's method."""
 
     _linear_predictor = "the fitted function"  # what messages call the functions at a row
+    partial_fit = Absent(
+        "the sums of this loss change with the coefficients, so that rows cannot be added; fit all rows again, from a "
+        "file where they exceed memory"
+    )
+    distance_to_exact = Absent("certify(X, y) bounds the distance of this fit from exact")
 
     @computing
     def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None) -> ClassDiagnosis | LossDiagnosis:

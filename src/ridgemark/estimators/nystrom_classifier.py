@@ -12,7 +12,7 @@ from ridgemark.errors import DataError
 from ridgemark.estimators.answers import FittedName
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
-from ridgemark.estimators.hints import stores_parameters
+from ridgemark.estimators.hints import Absent, stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.loss_model import LossModel
 from ridgemark.fitted import Targets
@@ -91,6 +91,7 @@ class NystromClassifier(ClassifierMixin, LossModel):
 
     _rescale = "rescale the columns, or choose a larger ridge"
     _linear_predictor = "the log-odds"
+    predict_interval = Absent("predict_set(X, coverage) gives the labels that a row may have")
     classes_ = FittedName(lambda model: model.classes.labels)
     calibration_ = FittedName(lambda model: model.classes.calibration)
 
