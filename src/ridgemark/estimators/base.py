@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ridgemark.errors import DataError, DataTypeError, ParameterError, RidgemarkError
 from ridgemark.estimators.answers import FittedName
+from ridgemark.estimators.callbacks import TakesCallbacks, told_to_callbacks, with_callback_progress
 from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.computing import computing, kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign, refuse_inner
@@ -39,7 +40,7 @@ def labels_of_groups(groups, n_rows):
     return None if groups is None else hashes_of(groups, n_rows)
 
 
-class LandmarkEstimator(TableReader):
+class LandmarkEstimator(TakesCallbacks, TableReader):
     """Opens and checks rows: arrays as scikit-learn does, and row sources."""
 
     _supervised = True  # whether a fit needs targets
@@ -127,8 +128,12 @@ class LandmarkEstimator(TableReader):
         -------
         self
         """
-        with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint, groups)
+
+        def fit():
+            with self._changing():
+                self._model = self._fitted(X, y, sample_weight, checkpoint, groups)
+
+        told_to_callbacks(self, X, y, fit)
         return self
 
     def _recipe(self):
@@ -351,6 +356,7 @@ class LandmarkEstimator(TableReader):
     def _passes(self, source, weight_unit=1.0, journal=None):
         wanted = getattr(self, "progress", False)
         progress = None if wanted is False else progress_callback(wanted)
+        progress = with_callback_progress(self, progress)
         return RowPasses(source, self.memory_budget, progress, weight_unit, journal)
 
     def _training_passes(self, source, journal=None):
