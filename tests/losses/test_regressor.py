@@ -214,6 +214,20 @@ def test_rolling_evaluation_refuses_what_a_loss_does_not_have():
         forward(levels, X, targets["huber"], time=np.arange(120), n_splits=2)
 
 
+def test_as_many_rows_left_out_lie_below_a_quantile_as_its_level_says():
+    rng, levels = np.random.default_rng(0), [0.1, 0.5, 0.9]
+    X, new = rng.uniform(-2, 2, size=(300, 2)), rng.uniform(-2, 2, size=(4000, 2))
+    y, of_new = (np.sin(5 * rows[:, 0]) + 0.1 * rng.normal(size=len(rows)) for rows in (X, new))
+    fixed = {"quantiles": levels, "kernel": "gaussian", "bandwidth": 0.7, "n_landmarks": 150, "ridge": 1e-5}
+    model = NystromRegressor("quantile", **fixed, random_state=0).fit(X, y)
+    assert model.calibration_.below == pytest.approx(levels, abs=0.01)
+    solved = model.predict(new) - model.intercept_ + model._model.sums.intercept
+    off, off_before = (np.abs((of_new[:, None] < p).mean(axis=0) - levels).max() for p in (model.predict(new), solved))
+    assert off < 0.03 < 0.1 < off_before
+    plain = NystromRegressor("quantile", **fixed, fit_intercept=False, random_state=0).fit(X, y)
+    assert not plain.intercept_.any()
+
+
 def test_several_targets_are_refused():
     X, _, targets = made(50)
     with pytest.raises(DataError, match="one target"):

@@ -282,7 +282,12 @@ class NystromRegressor(RegressorMixin, LossModel):
         solved, left_out = fitted.solved, fitted.solved.left_out
         assert isinstance(left_out, LeftOutPredictors)
         model = self._without_residuals(fitted, form)
-        rows = left_out.predictors[left_out.group]
+        rows, function = left_out.predictors[left_out.group], model.function
+        if recipe.fit_intercept:
+            targets, weights = passes.targets()[left_out.rows], passes.row_counts()[left_out.rows]
+            shift = solved.loss.shift(targets, weights, rows)
+            model = replace(model, function=replace(function, intercept=function.intercept + shift))
+            rows = rows + shift
         judged = judged_rows(solved.loss, rows, passes, left_out.rows, False, random_state)
         if judged.null_loss.max() > 0:
             self._warn_of_fit(model, solved, passes)
