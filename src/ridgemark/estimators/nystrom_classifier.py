@@ -91,6 +91,7 @@ class NystromClassifier(ClassifierMixin, LossModel):
 
     _rescale = "rescale the columns, or choose a larger ridge"
     _linear_predictor = "the log-odds"
+    to_onnx = Absent("graphs are of predictions of numbers")
     predict_interval = Absent("predict_set(X, coverage) gives the labels that a row may have")
     classes_ = FittedName(lambda model: model.classes.labels)
     calibration_ = FittedName(lambda model: model.classes.calibration)
