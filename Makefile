@@ -1,6 +1,7 @@
 # Every target sets up what it needs in .venv; Python 3.11+ and make are enough.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Numerical tests run again with another BLAS kernel, one that every machine of this architecture has; and those of
 # threads and solvers with two threads, where `make test` has one.
@@ -58,17 +59,18 @@ clean:
 	@touch $@
 
 .venv/core: .venv/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(INSTALL) --upgrade "pip>=25.1"  # older ones know no dependency groups
+	$(INSTALL) -e .
 	@touch $@
 
 .venv/report: .venv/core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[arrow,report]"
+	$(INSTALL) -e ".[arrow,report]"
 	@touch $@
 
 .venv/docs: .venv/core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(INSTALL) -e . --group docs
 	@touch $@
 
 .venv/dev: .venv/core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(INSTALL) -e . --group dev
 	@touch $@

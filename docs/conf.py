@@ -1,3 +1,7 @@
+"""How Sphinx builds the pages, and a list of them for programs that read: llms.txt."""
+
+from pathlib import Path
+
 import ridgemark
 
 project = "ridgemark"
@@ -19,10 +23,30 @@ default_role = "code"
 
 
 def setup(app):
-    """Link the glossary from every page."""
+    """Link the glossary from every page, and write llms.txt."""
     app.connect("source-read", _link_glossary)
+    app.connect("build-finished", _list_pages)
 
 
 def _link_glossary(app, name, source):
     if name != "glossary" and "glossary.md" not in source[0]:
         source[0] += "\n\nTerms are in the [glossary](/glossary.md).\n"
+
+
+def _list_pages(app, error):
+    """Write llms.txt: the pages by heading of the menu, each with its Markdown and its first paragraph."""
+    if error or app.builder.format != "html":
+        return
+    lines = [f"# {project}", "", f"> {_first_paragraph(app.env, 'index')}"]
+    for menu in app.env.get_doctree("index").findall(lambda node: node.tagname == "toctree"):
+        lines += ["", f"## {menu['caption']}", ""]
+        for name in menu["includefiles"]:
+            title = app.env.titles[name].astext()
+            lines.append(f"- [{title}](_sources/{name}.md.txt): {_first_paragraph(app.env, name)}")
+    Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _first_paragraph(env, name):
+    """Return the text of a page's first paragraph, on one line."""
+    paragraphs = env.get_doctree(name).findall(lambda node: node.tagname == "paragraph")
+    return " ".join(next(paragraphs).astext().split())

@@ -97,9 +97,24 @@ def test_everything_public_has_a_docstring():
         assert isinstance(thing, str) or (thing.__doc__ or "").strip(), name
 
 
-def test_every_extra_but_shap_is_part_of_all():
+def test_every_extra_but_those_that_only_convert_is_part_of_all():
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    extras = set(project["optional-dependencies"]) - {"all", "dev", "docs", "onnx", "shap"}  # the last two only convert
+    extras = set(project["optional-dependencies"]) - {"all", "onnx", "shap"}  # the last two only convert
     named = re.search(r"\[(.*)\]", project["optional-dependencies"]["all"][0])
     assert named is not None
     assert extras == set(named[1].split(",")) == {"arrow", "dask", "report", "torch"}
+
+
+def test_the_conda_recipe_has_the_version_and_the_lowest_versions_of_pyproject():
+    root = Path(__file__).parents[1]
+    recipe = (root / "conda/recipe.yaml").read_text(encoding="utf-8")
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    names = {"matplotlib": "matplotlib-base"}  # without a toolkit for windows
+    required = [
+        re.match(r"([\w-]+)>=(.*)", line) for line in project["dependencies"] + extras["arrow"] + extras["report"]
+    ]
+    expected = {f"{names.get(found[1], found[1])} >={found[2]}" for found in required if found}
+    run = recipe.split("  run:\n")[1].split("\n\n")[0]
+    assert set(re.findall(r"- (.*)", run)) == expected | {f"python {project['requires-python']}"}
+    assert f'version: "{ridgemark.__version__}"' in recipe

@@ -9,9 +9,9 @@ TEST_TOOLS = ("cloudpickle", "pytest", "hypothesis", "mpmath", "pandas", "polars
 
 
 def main() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    optional = project["optional-dependencies"]
-    tools = [line for line in optional["dev"] if re.match(r"[\w-]+", line)[0] in TEST_TOOLS]
+    declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    project, optional = declared["project"], declared["project"]["optional-dependencies"]
+    tools = [line for line in declared["dependency-groups"]["test"] if re.match(r"[\w-]+", line)[0] in TEST_TOOLS]
     for line in [*project["dependencies"], *(d for extra in EXTRAS for d in optional[extra]), *tools]:
         print(line.replace(">=", "=="))
 

@@ -1,67 +1,62 @@
 """Draw the picture of the README and of the first page of the documentation: `python tools/readme_picture.py`.
 
-The rows are those of `ridgemark demo`: states of a simulated robot arm, of whose 32 inputs five have an effect. Left,
-the error on new states against the number of rows. Right, the distance to exact kernel ridge regression against the
-number of landmarks, with what is proved. It takes some minutes.
+The rows are those of California housing, from the folder that RIDGEMARK_DATA names. Left, the error on held-out rows
+against the number of training rows, beside LightGBM, which must be installed. Right, the distance to exact kernel ridge
+regression against the number of landmarks, with what is proved. It takes some minutes.
 """
 
+import os
 import re
+import sys
+import warnings
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ridgemark import NystromRidge, exact
-from ridgemark.cli.robot_arm import ArmRows, arm_rows
+from ridgemark.backends import Floats
 from ridgemark.report.page import style
 from ridgemark.report.plots import Chart, Series, draw
-from ridgemark.tuning import Tuner
 
-FOLDER = Path(__file__).parents[1] / "docs" / "images"
-ROWS, LANDMARKS = (250, 500, 1000, 2000), 400  # of the fits on the left
-TUNER = Tuner(rows=1500, judging_rows=500, landmarks=150)  # a quarter of the usual work, as in the demo
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from accuracy import regression_sets, split  # noqa: E402
+from peers import METHODS  # noqa: E402
+
+FOLDER, SET = ROOT / "docs" / "images", "cal-housing"
+ROWS = (500, 1000, 2000, 4000, 8000, 18_576)  # of the fits on the left
 FITTED, COUNTS = 3000, (50, 100, 200, 400, 800)  # rows and landmarks on the right
-NEW, SEEDS, DRAWS = 2000, 1, 3
-TITLES = ("A tuned metric predicts", "A certificate proves how close to exact")
+SEEDS, DRAWS = 3, 3
+TITLES = ("Errors beside boosting", "A certificate proves how close to exact")
+CONTENDERS = {
+    "kernel, one bandwidth": ("median", 7),
+    "LightGBM, early stopping": ("lightgbm", 2),
+    "NystromRidge()": ("default", 0),
+}
 
 
-def contenders(seed: int, n_rows: int) -> dict[str, Any]:
-    """Return the models on the left."""
-    count = min(n_rows, LANDMARKS)
-    return {
-        "kernel, one bandwidth": NystromRidge(bandwidth="median", n_landmarks=count, random_state=seed),
-        "gradient boosting": HistGradientBoostingRegressor(random_state=seed),
-        "ridgemark, tuned": NystromRidge(bandwidth=TUNER, n_landmarks=count, random_state=seed),
-    }
-
-
-def rmse(model: Any, new: ArmRows) -> float:
-    return float(np.sqrt(np.mean((model.predict(new.inputs) - new.signal) ** 2)))
-
-
-def predictions() -> Chart:
-    """Return the error on new states against the number of rows, medians over seeds."""
-    errors = {name: np.empty((SEEDS, len(ROWS))) for name in contenders(0, 1)}
-    for seed in range(SEEDS):
-        rng = np.random.default_rng(seed)
-        seen, new = arm_rows(max(ROWS), rng), arm_rows(NEW, rng)
-        for k, n_rows in enumerate(ROWS):
-            for name, model in contenders(seed, n_rows).items():
-                errors[name][seed, k] = rmse(model.fit(seen.inputs[:n_rows], seen.measured[:n_rows]), new)
-    colours = {"ridgemark, tuned": 0, "gradient boosting": 2, "kernel, one bandwidth": 7}
-    series = [Series(name, ROWS, np.median(errors[name], axis=0), colour=k) for name, k in colours.items()]
+def predictions(X: Floats, y: Floats) -> Chart:
+    """Return the error on held-out rows against the number of rows, medians over splits."""
+    errors = {name: np.empty((SEEDS, len(ROWS))) for name in CONTENDERS}
+    for seed, (k, n_rows) in product(range(SEEDS), enumerate(ROWS)):
+        X_train, y_train, X_test, y_test = split(X, y, seed, n_rows)
+        for name, (method, _) in CONTENDERS.items():
+            model = METHODS[method].make(seed, X_train, y_train)
+            model.fit(X_train, y_train)
+            errors[name][seed, k] = np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)) / y.std()
+    series = [
+        Series(name, ROWS, np.median(errors[name], axis=0), colour=colour) for name, (_, colour) in CONTENDERS.items()
+    ]
     for one in series:
         print(f"{one.label}: " + ", ".join(f"{n} rows {error:.3f}" for n, error in zip(ROWS, one.y, strict=True)))
-    return Chart("rows", "error on new rows (RMSE)", series, log_x=True, log_y=True)
+    return Chart("training rows", "error on held-out rows (sd)", series, log_x=True, log_y=True)
 
 
-def distances() -> Chart:
+def distances(X: Floats, y: Floats) -> Chart:
     """Return true and proved distances to exact against the number of landmarks, medians over draws."""
-    rows = arm_rows(FITTED, np.random.default_rng(0))
-    X, y = rows.inputs, rows.measured
-    tuned = NystromRidge(bandwidth=TUNER, n_landmarks=LANDMARKS, random_state=0).fit(X, y)
+    X, y, *_ = split(X, y, 0, FITTED)
+    tuned = NystromRidge(random_state=0).fit(X, y)
     kernel, ridge = tuned.kernel_, tuned.ridge_
     twin = exact.kernel_ridge(exact.kernel_matrix(X, kernel), y, FITTED * ridge, fit_intercept=True)
     series = []
@@ -72,13 +67,13 @@ def distances() -> Chart:
             models = [NystromRidge(kernel, random_state=seed, **options).fit(X, y) for seed in range(DRAWS)]
             true = [np.sqrt(np.mean((model.predict(X) - twin.fitted) ** 2)) for model in models]
             found.append([np.median(true), np.median([model.certify(X, y).bound for model in models])])
-        distance, bound = np.array(found).T
+        distance, bound = np.array(found).T / y.std()
         print(f"{label}: true {distance}, proved {bound}")
         series += [
             Series(f"{label}: proved", COUNTS, bound, kind="dashed", colour=colour),
             Series(f"{label}: true", COUNTS, distance, colour=colour),
         ]
-    return Chart("landmarks", "distance to exact (RMS)", series, log_x=True, log_y=True)
+    return Chart("landmarks", "distance to exact (sd)", series, log_x=True, log_y=True)
 
 
 def colours(dark: bool) -> dict[str, str]:
@@ -113,7 +108,12 @@ def _short(number: re.Match[str]) -> str:
 
 
 def main() -> None:
-    drawings = [draw(predictions(), "predictions"), draw(distances(), "distances")]
+    folder = os.environ.get("RIDGEMARK_DATA") or sys.exit(
+        "RIDGEMARK_DATA names the folder of real data; see docs/data.md"
+    )
+    X, y = regression_sets(Path(folder))[SET]()
+    warnings.simplefilter("ignore")
+    drawings = [draw(predictions(X, y), "predictions"), draw(distances(X, y), "distances")]
     FOLDER.mkdir(exist_ok=True)
     for dark, narrow in product((False, True), repeat=2):
         path = FOLDER / f"readme-{'dark' if dark else 'light'}{'-narrow' if narrow else ''}.svg"

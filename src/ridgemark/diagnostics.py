@@ -16,6 +16,7 @@ from ridgemark.linalg import largest_eigenvalue
 from ridgemark.operators import NystromFactor
 from ridgemark.parameters import positive_count
 from ridgemark.path import LeaveOneOut
+from ridgemark.rows.places import as_written
 from ridgemark.solvers import LandmarkFit
 
 Entry = TypeVar("Entry")  # what is said of one row
@@ -37,12 +38,15 @@ class Influences(Generic[Entry]):
 
     def __str__(self) -> str:
         columns = self._columns()
-        heads = "".join(f" {head:>{form.partition('.')[0]}}" for head, _, form in columns)
+        heads = "".join(f" {head:>{width}}" for head, _, width, _ in columns)
         lines = [*self._lines(), "", "The rows that drive the fit"]
         lines.append(f"{'row':>10} {'leverage':>9}{heads} {'cook':>9}  {self._reasons}")
         entry: Any
         for entry in self.top():
-            numbers = "".join(f" {getattr(entry, name):{form}}" for _, name, form in columns)
+            numbers = "".join(
+                f" {format(value, form) if form else as_written(value):>{width}}"
+                for value, width, form in ((getattr(entry, name), width, form) for _, name, width, form in columns)
+            )
             mark = " (a landmark)" if entry.landmark else ""
             start = f"{entry.row:>10} {entry.leverage:>9.3f}{numbers} {entry.cook_distance:>9.2e}"
             lines.append(f"{start}  {self._reason(entry)}{mark}")
@@ -65,8 +69,11 @@ class Influences(Generic[Entry]):
         """Return the lines above the table."""
         raise NotImplementedError
 
-    def _columns(self) -> Sequence[tuple[str, str, str]]:
-        """Return heading, name and format of each column of numbers between the leverage and Cook's distance."""
+    def _columns(self) -> Sequence[tuple[str, str, int, str]]:
+        """Return heading, name, width and format of each number between the leverage and Cook's distance.
+
+        Without a format, a number is written as people write it.
+        """
         raise NotImplementedError
 
     def _why(self, place: int, surprise: Floats, unexpected: str = "unexpected target") -> str:
@@ -159,7 +166,7 @@ class Diagnosis(Influences[RowDiagnosis]):
 
     def _lines(self) -> list[str]:
         lower, upper = self.effective_dimension
-        noise = ", ".join(f"{value:.4g}" for value in self.noise)
+        noise = ", ".join(map(as_written, self.noise))
         lines = [
             f"rows                 {len(self.leverage):,} ({self.n_duplicates:,} equal to an earlier one)",
             f"noise (sd)           {noise}",
@@ -174,8 +181,8 @@ class Diagnosis(Influences[RowDiagnosis]):
             f"constant columns     {', '.join(self.constant_columns) or 'none'}",
         ]
 
-    def _columns(self) -> Sequence[tuple[str, str, str]]:
-        return ("loo residual", "loo_residual", "13.4g"), ("studentised", "studentised", "12.2f")
+    def _columns(self) -> Sequence[tuple[str, str, int, str]]:
+        return ("loo residual", "loo_residual", 13, ""), ("studentised", "studentised", 12, ".2f")
 
     def _row(self, place: int) -> RowDiagnosis:
         size = np.abs(self.studentised)

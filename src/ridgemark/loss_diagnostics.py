@@ -84,8 +84,8 @@ class ClassDiagnosis(Influences[LabelDiagnosis]):
             f"log loss         {np.average(self.surprise, weights=self.weights):.4g}, each row left out",
         ]
 
-    def _columns(self) -> Sequence[tuple[str, str, str]]:
-        return (("probability", "probability", "12.3g"),)
+    def _columns(self) -> Sequence[tuple[str, str, int, str]]:
+        return (("probability", "probability", 12, ".3g"),)
 
     def _row(self, place: int) -> LabelDiagnosis:
         label = int(self.shares[place].argmax())
@@ -152,9 +152,9 @@ class LossDiagnosis(Influences[TargetDiagnosis]):
     def _lines(self) -> list[str]:
         return [f"rows             {len(self.rows):,} looked at, each left out"]
 
-    def _columns(self) -> Sequence[tuple[str, str, str]]:
-        compared = ("target", "target", "10.4g"), ("predicted", "predicted", "10.4g")
-        return *compared, (self.loss_name, "loss", "13.4g")
+    def _columns(self) -> Sequence[tuple[str, str, int, str]]:
+        compared = ("target", "target", 10, ""), ("predicted", "predicted", 10, "")
+        return *compared, (self.loss_name, "loss", 13, "")
 
     def _row(self, place: int) -> TargetDiagnosis:
         return TargetDiagnosis(

@@ -116,3 +116,16 @@ def test_contenders_run_in_turn():
     taken = import_module("contenders").in_turn(calls, 3)
     assert order == ["a", "b"] * 3
     assert {name: len(seconds) for name, seconds in taken.items()} == {"a": 3, "b": 3}
+
+
+def test_a_model_in_use_is_timed_weighed_and_certified():
+    in_use, (X, y) = import_module("in_use"), import_module("contenders").synthetic_rows(300, 3)
+    ours, peer = (in_use.measure(method, X[:200], y[:200], X[200:], y[200:]) for method in ("median", "boosting"))
+    assert min(ours["predict_ms"], ours["cpu_seconds"], peer["predict_ms"], peer["megabytes"]) > 0
+    assert 8e-6 * X[:200].size < ours["megabytes"] < 10
+    assert 0 <= ours["proved"] < 2
+    assert "proved" not in peer
+    about = {"set": "kin40k", "seed": 0, "machine": "one"}
+    lines = in_use.show([{**about, "method": "default", **ours}, {**about, "method": "boosting", **peer}]).splitlines()
+    assert lines[0].count("|") == lines[3].count("|")
+    assert lines[3].startswith(f"| kin40k | {ours['cpu_seconds']:.1f} s, ")

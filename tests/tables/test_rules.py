@@ -212,7 +212,7 @@ def test_numbers_are_looked_at_for_leading_zeros_once(tmp_path, monkeypatch):
 
 
 def test_a_date_of_its_own_in_every_row_is_a_date():
-    days = [str(np.datetime64("2014-10-31") + k) for k in range(150)]
+    days = [str(day) for day in np.datetime64("2014-10-31") + np.arange(150).astype("m8[D]")]
     found = schema(pa.table({"a": days, "b": np.arange(150) % 7.0}))
     assert [field.kind for field in found.fields] == ["date", "number"]
     with pytest.warns(ColumnWarning) as said:
