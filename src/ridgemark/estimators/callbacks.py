@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn: what `set_callbacks` adds is told of the fit, of its passes and of the tenths of each."""
+"""Callbacks of scikit-learn: those that `set_callbacks` adds follow the fit, its passes and the tenths of each."""
 
 from collections.abc import Callable
 from typing import Any, Self
