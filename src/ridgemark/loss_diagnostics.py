@@ -1,5 +1,6 @@
 """Which rows drive a fit by a smooth loss: each left out in one Newton step, of classes and of numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.diagnostics import by_either
+from ridgemark.diagnostics import Influences, by_either
 from ridgemark.errors import DataError, NumericalError
 from ridgemark.losses import ClassLoss, Loss
-from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses
 from ridgemark.path import leave_out, left_out_predictor
-from ridgemark.rows.places import as_written
+from ridgemark.path.loss_search import LeftOut
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, systems_of_moments
 
 
@@ -31,7 +31,7 @@ class LabelDiagnosis:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassDiagnosis:
+class ClassDiagnosis(Influences[LabelDiagnosis]):
     """Diagnostics of a fit of classes, of at most 8,192 distinct rows; `top(k)` returns the most influential ones.
 
     Rows with equal features are one row, which may have shares of several labels.
@@ -73,33 +73,22 @@ class ClassDiagnosis:
         """The log loss of every row left out, shape (m,)."""
         return -(self.shares * self.log_probabilities).sum(axis=1)
 
-    def top(self, count: int = 10) -> list[LabelDiagnosis]:
-        """Return the most influential rows, the most influential first."""
-        return [self._row(int(place)) for place in self.order[: positive_count(count, "count")]]
+    _reasons = "label, why"
 
-    def to_record(self, count: int = 10) -> dict[str, Any]:
-        """Return the number of rows and the first `count` of them as a dictionary for reports and JSON."""
-        return {"n_rows": len(self.rows), "top": [vars(row).copy() for row in self.top(count)]}
+    def _reason(self, entry: LabelDiagnosis) -> str:
+        return f"{entry.label!r}, {entry.why}"
 
-    def __str__(self) -> str:
-        lines = [
+    def _lines(self) -> list[str]:
+        return [
             f"rows             {len(self.rows):,} looked at",
             f"log loss         {np.average(self.surprise, weights=self.weights):.4g}, each row left out",
-            "",
-            "The rows that drive the fit",
-            f"{'row':>10} {'leverage':>9} {'probability':>12} {'cook':>9}  label, why",
         ]
-        for entry in self.top():
-            mark = " (a landmark)" if entry.landmark else ""
-            lines.append(
-                f"{entry.row:>10} {entry.leverage:>9.3f} {entry.probability:>12.3g} {entry.cook_distance:>9.2e}  "
-                f"{entry.label!r}, {entry.why}{mark}"
-            )
-        return "\n".join(lines)
+
+    def _columns(self) -> Sequence[tuple[str, str, int, str]]:
+        return (("probability", "probability", 12, ".3g"),)
 
     def _row(self, place: int) -> LabelDiagnosis:
         label = int(self.shares[place].argmax())
-        far, unexpected = (int((values > values[place]).sum()) for values in (self.leverage, self.surprise))
         return LabelDiagnosis(
             int(self.rows[place]),
             self.labels.tolist()[label],
@@ -107,34 +96,8 @@ class ClassDiagnosis:
             float(self.leverage[place]),
             float(self.cook_distance[place]),
             bool(self.landmarks[place]),
-            "far from other rows" if far <= unexpected else "unexpected label",
+            self._why(place, self.surprise, "unexpected label"),
         )
-
-
-def diagnose_classes(
-    passes: RowPasses, fit: LandmarkFit, loss: ClassLoss, labels: NDArray[Any], landmark_indices: Indices | None
-) -> ClassDiagnosis:
-    """Return the diagnosis of a fit of classes on its rows, which are left out in one Newton step each."""
-    _check_rows(passes, fit)
-    newton, ridge = Newton(passes, fit.factor, loss, fit.fit_intercept), float(fit.scaled_ridge[0])
-    newton = newton if loss.scalar else newton.hold()
-    sample, system = newton.drawn.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
-    measured = leave_out(newton, fit.solution, system)
-    predictor = measured.predictor
-    if not loss.scalar:  # left out with the systems by which the ridge was chosen
-        mean = systems_of_moments(fit.moments, np.ones(newton.drawn.n_systems), fit.fit_intercept, ridge)
-        of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge, mean), 0.0, 0, True)
-        predictor = left_out_predictor(newton, of_targets)
-    rows, dimension = passes.units_left_out()[0][: len(predictor)], max(fit.effective_dimension[0], 1.0)
-    shares, logs = loss.indicators(sample.targets()), loss.log_probabilities(predictor)
-    unit = passes.weight_unit  # of the weights in the sums; those of a diagnosis are the user's
-    leverage, cook_distance = measured.leverage, unit * measured.influence / dimension
-    weights = unit * sample.row_counts()
-    if not (np.isfinite(leverage).all() and np.isfinite(cook_distance).all()):
-        raise NumericalError("the influence of a row exceeds the floating-point range; choose a larger ridge")
-    order = by_either(leverage, -(shares * logs).sum(axis=1))
-    landmarks = np.isin(rows, [] if landmark_indices is None else landmark_indices)
-    return ClassDiagnosis(rows, labels, shares, weights, logs, leverage, cook_distance, order, landmarks)
 
 
 @dataclass(frozen=True)
@@ -152,7 +115,7 @@ class TargetDiagnosis:
 
 
 @dataclass(frozen=True, eq=False)
-class LossDiagnosis:
+class LossDiagnosis(Influences[TargetDiagnosis]):
     """Diagnostics of a fit by a loss, of at most 8,192 distinct rows; `top(k)` returns the most influential ones.
 
     Rows with equal features are one row: its target is their mean and its loss their sum.
@@ -186,32 +149,14 @@ class LossDiagnosis:
     landmarks: NDArray[np.bool_]
     loss_name: str
 
-    def top(self, count: int = 10) -> list[TargetDiagnosis]:
-        """Return the most influential rows, the most influential first."""
-        return [self._row(int(place)) for place in self.order[: positive_count(count, "count")]]
+    def _lines(self) -> list[str]:
+        return [f"rows             {len(self.rows):,} looked at, each left out"]
 
-    def to_record(self, count: int = 10) -> dict[str, Any]:
-        """Return the number of rows and the first `count` of them as a dictionary for reports and JSON."""
-        return {"n_rows": len(self.rows), "top": [vars(row).copy() for row in self.top(count)]}
-
-    def __str__(self) -> str:
-        lines = [
-            f"rows             {len(self.rows):,} looked at, each left out",
-            "",
-            "The rows that drive the fit",
-            f"{'row':>10} {'leverage':>9} {'target':>10} {'predicted':>10} {self.loss_name:>13} {'cook':>9}  why",
-        ]
-        for entry in self.top():
-            mark = " (a landmark)" if entry.landmark else ""
-            lines.append(
-                f"{entry.row:>10} {entry.leverage:>9.3f} {as_written(entry.target):>10} "
-                f"{as_written(entry.predicted):>10} {as_written(entry.loss):>13} "
-                f"{entry.cook_distance:>9.2e}  {entry.why}{mark}"
-            )
-        return "\n".join(lines)
+    def _columns(self) -> Sequence[tuple[str, str, int, str]]:
+        compared = ("target", "target", 10, ""), ("predicted", "predicted", 10, "")
+        return *compared, (self.loss_name, "loss", 13, "")
 
     def _row(self, place: int) -> TargetDiagnosis:
-        far, unexpected = (int((values > values[place]).sum()) for values in (self.leverage, self.loss))
         return TargetDiagnosis(
             int(self.rows[place]),
             float(self.targets[place]),
@@ -220,13 +165,51 @@ class LossDiagnosis:
             float(self.leverage[place]),
             float(self.cook_distance[place]),
             bool(self.landmarks[place]),
-            "far from other rows" if far <= unexpected else "unexpected target",
+            self._why(place, self.loss),
         )
 
 
-def diagnose_loss(passes: RowPasses, fit: LandmarkFit, loss: Loss, landmark_indices: Indices | None) -> LossDiagnosis:
+def diagnose_loss(
+    passes: RowPasses,
+    fit: LandmarkFit,
+    loss: Loss,
+    landmark_indices: Indices | None,
+    labels: NDArray[Any] | None = None,
+) -> ClassDiagnosis | LossDiagnosis:
     """Return the diagnosis of a fit by a loss on its rows, which are left out in one Newton step each."""
-    _check_rows(passes, fit)
+    n_rows, fitted = int(np.count_nonzero(passes.row_counts())), fit.moments.n_rows
+    if n_rows != fitted:
+        raise DataError(
+            f"these are not the rows the model was fitted on: it was fitted on {fitted} rows, got {n_rows}; "
+            "a diagnosis needs all of them, with their targets and weights"
+        )
+    if isinstance(loss, ClassLoss):
+        assert labels is not None
+        return _diagnose_classes(passes, fit, loss, landmark_indices, labels)
+    return _diagnose_numbers(passes, fit, loss, landmark_indices)
+
+
+def _diagnose_classes(
+    passes: RowPasses, fit: LandmarkFit, loss: ClassLoss, landmark_indices: Indices | None, labels: NDArray[Any]
+) -> ClassDiagnosis:
+    newton, ridge = Newton(passes, fit.factor, loss, fit.fit_intercept), float(fit.scaled_ridge[0])
+    newton = newton if loss.scalar else newton.hold()
+    sample, system = newton.drawn.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
+    left_out = leave_out(newton, fit.solution, system)
+    predictor = left_out.predictor
+    if not loss.scalar:  # left out with the systems by which the ridge was chosen
+        mean = systems_of_moments(fit.moments, np.ones(newton.drawn.n_systems), fit.fit_intercept, ridge)
+        of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge, mean), 0.0, 0, True)
+        predictor = left_out_predictor(newton, of_targets)
+    shares, logs = loss.indicators(sample.targets()), loss.log_probabilities(predictor)
+    weights = passes.weight_unit * sample.row_counts()  # those of a diagnosis are the user's
+    rows, influence = _influence(passes, fit, left_out, -(shares * logs).sum(axis=1), landmark_indices)
+    return ClassDiagnosis(rows, labels, shares, weights, logs, *influence)
+
+
+def _diagnose_numbers(
+    passes: RowPasses, fit: LandmarkFit, loss: Loss, landmark_indices: Indices | None
+) -> LossDiagnosis:
     middle = len(loss.parts()) // 2
     part, own = loss.parts()[middle], fit.of_target(middle)
     newton = Newton(passes, own.factor, part, own.fit_intercept)
@@ -238,24 +221,19 @@ def diagnose_loss(passes: RowPasses, fit: LandmarkFit, loss: Loss, landmark_indi
     losses = weights * part.judged(targets, predictor)
     if group is not None:
         losses = np.bincount(group, losses, len(left_out.predictor)).astype(float)
-    rows, unit = passes.units_left_out()[0][: len(left_out.predictor)], passes.weight_unit
-    cook_distance = unit * left_out.influence / max(fit.effective_dimension[0], 1.0)
-    if not (np.isfinite(left_out.leverage).all() and np.isfinite(cook_distance).all()):
+    predicted, observed = part.predicted(left_out.predictor)[:, 0], drawn.sample.targets()[:, 0]
+    rows, influence = _influence(passes, fit, left_out, losses, landmark_indices)
+    return LossDiagnosis(rows, observed, predicted, passes.weight_unit * losses, *influence, loss.words.loss)
+
+
+def _influence(
+    passes: RowPasses, fit: LandmarkFit, left_out: LeftOut, surprise: Floats, landmark_indices: Indices | None
+) -> tuple[Indices, tuple[Floats, Floats, Indices, NDArray[np.bool_]]]:
+    """Return the numbers of the rows; and their leverage, Cook's distance and order, and which are landmarks."""
+    rows = passes.units_left_out()[0][: len(left_out.predictor)]
+    leverage, dimension = left_out.leverage, max(fit.effective_dimension[0], 1.0)
+    cook_distance = passes.weight_unit * left_out.influence / dimension
+    if not (np.isfinite(leverage).all() and np.isfinite(cook_distance).all()):
         raise NumericalError("the influence of a row exceeds the floating-point range; choose a larger ridge")
-    order = by_either(left_out.leverage, losses)
     landmarks = np.isin(rows, [] if landmark_indices is None else landmark_indices)
-    predicted = part.predicted(left_out.predictor)[:, 0]
-    observed = drawn.sample.targets()[:, 0]
-    return LossDiagnosis(
-        rows, observed, predicted, unit * losses, left_out.leverage, cook_distance, order, landmarks, loss.words.loss
-    )
-
-
-def _check_rows(passes: RowPasses, fit: LandmarkFit) -> None:
-    """Refuse rows that cannot be those of the fit."""
-    n_rows, fitted = int(np.count_nonzero(passes.row_counts())), fit.moments.n_rows
-    if n_rows != fitted:
-        raise DataError(
-            f"these are not the rows the model was fitted on: it was fitted on {fitted} rows, got {n_rows}; "
-            "a diagnosis needs all of them, with their targets and weights"
-        )
+    return rows, (leverage, cook_distance, by_either(leverage, surprise), landmarks)

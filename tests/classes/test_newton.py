@@ -21,6 +21,7 @@ from ridgemark.solvers import Newton, TargetSystems, feature_rows
 from ridgemark.solvers.drawn_rows import DrawnRows
 from ridgemark.solvers.feature_rows import streamed_features
 from ridgemark.solvers.newton import _as_vectors
+from ridgemark.solvers.second_derivative import SecondDerivative
 from tests.classes.problems import indicators, labelled
 
 
@@ -110,9 +111,9 @@ def test_the_curvature_of_a_step_is_computed_once_for_all_its_products(monkeypat
     X, labels = labelled(1500, 4)
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
     computed, products = [], []
-    parts, product = Softmax.curvature_parts, Newton._curved
+    parts, product = Softmax.curvature_parts, SecondDerivative.times
     monkeypatch.setattr(Softmax, "curvature_parts", lambda *given: computed.append(1) or parts(*given))
-    monkeypatch.setattr(Newton, "_curved", lambda *given: products.append(1) or product(*given))
+    monkeypatch.setattr(SecondDerivative, "times", lambda *given: products.append(1) or product(*given))
     _, fit = solve(X, labels, np.ones(1500), 1e-6, 4)
     assert len(computed) == fit.n_steps < len(products) / 2
 
@@ -145,8 +146,8 @@ def test_conjugate_gradients_take_few_products_at_small_ridges(monkeypatch):
     """Steps sum to zero over the classes: along others the second derivative is far below the preconditioner."""
     X, labels = labelled(1500, 6, sharpness=8.0)
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
-    products, product = [], Newton._curved
-    monkeypatch.setattr(Newton, "_curved", lambda *given: products.append(1) or product(*given))
+    products, product = [], SecondDerivative.times
+    monkeypatch.setattr(SecondDerivative, "times", lambda *given: products.append(1) or product(*given))
     _, fit = solve(X, labels, np.ones(1500), 1e-7, 6)
     assert fit.converged
     assert len(products) < 15 * fit.n_steps
@@ -176,7 +177,8 @@ def test_rows_drawn_by_leverage_make_better_systems_than_those_drawn_by_curvatur
         system = newton.system(fit.solution, 3e-3, nearby)
         begin = float((point.gradient * system.solve(point.gradient)).sum())
         parts = newton.loss.curvature_parts(newton._targets, point.predictor)
-        _, products[name] = newton._conjugate(newton.held, parts, -point.gradient, system, goal * begin)
+        second = SecondDerivative(newton.held, newton.loss, parts, 3e-3, True)
+        _, products[name] = second.solve(-point.gradient, system, goal * begin, 100)
     assert products["leverage"] < products["curvature"] / 2
 
 

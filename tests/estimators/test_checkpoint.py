@@ -176,7 +176,17 @@ def test_without_a_seed_the_fit_goes_on_with_the_one_it_drew(tmp_path, monkeypat
     assert models[0] == models[1]
 
 
-def test_a_torn_end_is_not_read(tmp_path, monkeypatch):
+def _torn(whole):
+    return [whole[:length] for length in (len(whole) - 1, len(whole) // 2, 50, len(_MAGIC) + _TOKEN)]
+
+
+def _with_wrong_lengths(whole):
+    places = range(len(_MAGIC) + _TOKEN, len(_MAGIC) + _TOKEN + 8)  # of the length of the first record
+    return [whole[:k] + bytes([whole[k] ^ 0x7F]) + whole[k + 1 :] for k in places]
+
+
+@pytest.mark.parametrize("damaged", [_torn, _with_wrong_lengths])
+def test_a_record_that_is_torn_or_has_a_wrong_length_is_not_read(damaged, tmp_path, monkeypatch):
     X, y = _rows()
     make, path = ESTIMATORS["certified"], tmp_path / "c"
     expected = _bytes(make().fit(X, y, checkpoint=path), tmp_path)
@@ -184,25 +194,8 @@ def test_a_torn_end_is_not_read(tmp_path, monkeypatch):
         _kill_after(context, 5)
         with pytest.raises(Killed):
             make().fit(X, y, checkpoint=path)
-    whole = path.read_bytes()
-    for length in (len(whole) - 1, len(whole) // 2, 50, len(_MAGIC) + _TOKEN):
-        path.write_bytes(whole[:length])
-        assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
-
-
-def test_a_damaged_length_of_a_record_is_not_believed(tmp_path, monkeypatch):
-    X, y = _rows()
-    make, path = ESTIMATORS["certified"], tmp_path / "c"
-    expected = _bytes(make().fit(X, y, checkpoint=path), tmp_path)
-    with monkeypatch.context() as context:
-        _kill_after(context, 5)
-        with pytest.raises(Killed):
-            make().fit(X, y, checkpoint=path)
-    whole = path.read_bytes()
-    for byte in range(8):
-        damaged = bytearray(whole)
-        damaged[len(_MAGIC) + _TOKEN + byte] ^= 0x7F
-        path.write_bytes(damaged)
+    for content in damaged(path.read_bytes()):
+        path.write_bytes(content)
         assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
 
 

@@ -262,7 +262,7 @@ def test_quartiles_of_many_rows_are_those_of_some(monkeypatch):
     X, _ = _data(3000, 5)
     model = _fitted()
     every = model.effects_summary(X)
-    monkeypatch.setattr("ridgemark.effects._MOST_ROWS", 700)
+    monkeypatch.setattr("ridgemark.effects.averages._MOST_ROWS", 700)
     some, shown = model.effects_summary(X), model.effects(X)[::5]
     assert np.array_equal(some.standard_error, every.standard_error)
     place = int(np.ceil(0.25 * len(shown))) - 1

@@ -82,7 +82,7 @@ def test_classes_share_the_variance_of_their_log_odds():
 def test_importances_wait_until_they_are_read(monkeypatch, tmp_path):
     calls = []
     real = importance.total_indices
-    monkeypatch.setattr("ridgemark.fitted.total_indices", lambda *args: calls.append(1) or real(*args))
+    monkeypatch.setattr("ridgemark.fitted.model.total_indices", lambda *args: calls.append(1) or real(*args))
     X = np.random.default_rng(0).normal(size=(200, 3))
     model = NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=30, random_state=0).fit(X, X[:, 0])
     assert not calls

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ridgemark import NystromClassifier, NystromRidge
+from ridgemark import NystromClassifier, NystromRegressor, NystromRidge
 from ridgemark.errors import DataError
 from ridgemark.explaining import values_in_words
 from ridgemark.kernels import Gaussian
@@ -101,3 +101,31 @@ def test_values_are_told_as_the_user_gave_them(model, table):
     assert (words["when"] == table["when"].dt.strftime("%Y-%m-%d")).all()
     assert (words["age"] == table["age"].map("{:.6g}".format).replace("nan", "missing")).all()
     assert words["area"].astype(float).to_numpy() == pytest.approx(table["area"], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["classes", "counts", "quantiles"])
+def test_calibration_compares_what_is_observed_with_what_is_predicted(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    fixed = {"kernel": Gaussian(2.0), "ridge": 1e-3, "n_landmarks": 30, "random_state": 0}
+    if kind == "classes":
+        y = np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")
+        model = NystromClassifier(**fixed).fit(X, y)
+        with pytest.raises(DataError, match="needs rows"):
+            model.plot.calibration()
+    else:
+        y = rng.poisson(np.exp(X[:, 0])).astype(float)
+        options = {"loss": "poisson"} if kind == "counts" else {"loss": "quantile", "quantiles": [0.2, 0.8]}
+        model = NystromRegressor(**options, **fixed).fit(X, y)
+        assert len(model.plot.calibration().collections) == (4 if kind == "quantiles" else 2)
+    axes = model.plot.calibration(X, y)
+    observed = axes.collections[1].get_offsets()
+    assert len(observed) == 10
+    if kind == "counts":
+        assert observed[:, 1].mean() == pytest.approx(y.mean())
+        assert observed[:, 0].mean() == pytest.approx(model.predict(X).mean())
+
+
+def test_calibration_of_squared_errors_is_refused(model):
+    with pytest.raises(DataError, match="no calibration"):
+        model.plot.calibration()

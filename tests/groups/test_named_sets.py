@@ -12,7 +12,7 @@ FIXED = {"kernel": "gaussian", "bandwidth": 0.5, "n_landmarks": 30, "random_stat
 
 
 def regions(n_rows, seed):
-    """Return rows of five regions with different noise, and the regions, which are no feature."""
+    """Return rows, targets whose noise depends on the region, and the region of each row, which is not a column."""
     rng = np.random.default_rng(seed)
     region, x = rng.integers(0, 5, n_rows), rng.uniform(size=(n_rows, 1))
     return x, np.sin(6 * x[:, 0]) + (0.1 + 0.25 * region) * rng.normal(size=n_rows), region

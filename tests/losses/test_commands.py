@@ -200,3 +200,14 @@ def test_one_quantile_has_no_interval_and_says_why(folder, ridgemark):
     code, printed, errors = ridgemark("fit", folder / "train.csv", *arguments)
     assert (code, errors) == (0, [])
     assert "not made: an interval of quantiles needs two fitted levels" in printed
+
+
+def test_scores_by_a_model_of_a_loss_need_a_lambda_of_squared_errors(folder, fit, ridgemark):
+    fit("poisson")
+    asked = ("scores", folder / "test.csv", "--model", folder / "model")
+    code, printed, errors = ridgemark(*asked)
+    assert (code, printed, len(errors)) == (2, "", 1)
+    assert "half the Poisson deviance" in errors[0]
+    assert "give --ridge too" in errors[0]
+    code, printed, errors = ridgemark(*asked, "--ridge", "1e-3", "--json")
+    assert (code, errors, json.loads(printed)["ridge"]) == (0, [], 1e-3)

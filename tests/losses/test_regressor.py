@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from ridgemark import NystromRegressor, NystromRidge, load, open_rows
 from ridgemark.errors import DataError, ParameterError
+from ridgemark.evaluate import forward
 from ridgemark.fitting import losses
 from ridgemark.kernels import Gaussian
 from ridgemark.losses import Huber, Quantile
@@ -142,6 +143,10 @@ def test_exposure_is_a_column_an_array_or_a_keyword(tmp_path):
         assert model.certify(rows).bound == pytest.approx(arrays.certify(X, claims, exposure=years).bound, rel=1e-3)
     with pytest.raises(DataError, match="exposure must be positive, got 0 in row 7"):
         NystromRegressor("poisson", **QUICK).fit(X, claims, exposure=np.where(np.arange(400) == 7, 0.0, years))
+    with pytest.raises(DataError, match=r"exposure: there is no column 'age' in .*; its columns are"):
+        open_rows(source, target="claims", exposure="age")
+    with pytest.raises(ParameterError, match="'claims' is both in target and in exposure"):
+        open_rows(source, target="claims", exposure="claims")
     with pytest.raises(ParameterError, match="exposure is for counts and amounts"):
         NystromRegressor("huber", **QUICK).fit(X, claims, exposure=years)
     with pytest.raises(DataError, match="has an exposure"):
@@ -189,6 +194,38 @@ def test_parameters_that_do_not_fit_are_refused_in_one_line(options, said):
     X, _, targets = made(50)
     with pytest.raises(ParameterError, match=said):
         NystromRegressor(**options).fit(X, targets["huber"])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("partial_fit", "change with the coefficients"), ("distance_to_exact", "certify")]
+)
+def test_methods_of_squared_errors_are_absent_and_the_error_says_why(name, said):
+    assert not hasattr(NystromRegressor(), name)
+    with pytest.raises(AttributeError, match=f"NystromRegressor has no {name}: .*{said}"):
+        getattr(NystromRegressor(), name)
+
+
+def test_rolling_evaluation_refuses_what_a_loss_does_not_have():
+    X, _, targets = made(120)
+    with pytest.raises(ParameterError, match="NystromRegressor does not have"):
+        forward(NystromRegressor(**QUICK), X, targets["huber"], time=np.arange(120), n_splits=2, refit=False)
+    levels = NystromRegressor("quantile", quantiles=[0.2, 0.8], **QUICK)
+    with pytest.raises(DataError, match="one prediction for each target, got 2 for 1"):
+        forward(levels, X, targets["huber"], time=np.arange(120), n_splits=2)
+
+
+def test_as_many_rows_left_out_lie_below_a_quantile_as_its_level_says():
+    rng, levels = np.random.default_rng(0), [0.1, 0.5, 0.9]
+    X, new = rng.uniform(-2, 2, size=(300, 2)), rng.uniform(-2, 2, size=(4000, 2))
+    y, of_new = (np.sin(5 * rows[:, 0]) + 0.1 * rng.normal(size=len(rows)) for rows in (X, new))
+    fixed = {"quantiles": levels, "kernel": "gaussian", "bandwidth": 0.7, "n_landmarks": 150, "ridge": 1e-5}
+    model = NystromRegressor("quantile", **fixed, random_state=0).fit(X, y)
+    assert model.calibration_.below == pytest.approx(levels, abs=0.01)
+    solved = model.predict(new) - model.intercept_ + model._model.sums.intercept
+    off, off_before = (np.abs((of_new[:, None] < p).mean(axis=0) - levels).max() for p in (model.predict(new), solved))
+    assert off < 0.03 < 0.1 < off_before
+    plain = NystromRegressor("quantile", **fixed, fit_intercept=False, random_state=0).fit(X, y)
+    assert not plain.intercept_.any()
 
 
 def test_several_targets_are_refused():

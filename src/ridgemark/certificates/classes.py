@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from ridgemark.backends import Floats
-from ridgemark.certificates.audit import KERNEL_ENTRIES, sampled_defect, whole_defect
-from ridgemark.certificates.dual import FittedRows
+from ridgemark.certificates.audit import KERNEL_ENTRIES
 from ridgemark.certificates.record import Certificate, check_failure_probability, in_words, rounded_up, stated
+from ridgemark.certificates.slopes import SlopeRows, squared_distance
 from ridgemark.errors import DataError, NumericalError
 from ridgemark.linalg import EPS, sum_rounding
 from ridgemark.losses import Loss
@@ -19,7 +19,7 @@ _UNSOLVED = 1e-4  # largest relative decrease of the objective that a step may p
 _MOST_STEPS = 50  # that balance the constants
 
 
-class ClassRows(FittedRows):
+class ClassRows(SlopeRows):
     """The rows of a fit of classes, with its slopes as dual point.
 
     Exact kernel logistic regression minimises `sum_i w_i l(y_i, f(x_i) + c) + (s/2) |f|^2`. The dual vector
@@ -41,10 +41,6 @@ class ClassRows(FittedRows):
     shift : array of shape (t,)
         The change of the constants by the balance.
     """
-
-    def __init__(self, passes: RowPasses, fit: LandmarkFit, loss: Loss) -> None:
-        self.loss = loss
-        super().__init__(passes, fit)
 
     def _residuals(self, targets: Floats) -> tuple[Floats, Floats]:
         log_odds = self.values + self.fit.intercept
@@ -78,26 +74,16 @@ class ClassRows(FittedRows):
         units = (np.broadcast_to(unit, predictor.shape) for unit in np.eye(predictor.shape[1]))
         return np.stack([self.weights @ self.loss.curvature_product(self.targets, predictor, unit) for unit in units])
 
-    @property
-    def objective(self) -> float:
-        """`sum_i w_i l_i + (s/2) |f|^2`, at most."""
-        loss = float(self.weights @ self.loss.values(self.targets, self.predictor))
-        return loss + float(self.fit.scaled_ridge[0]) / 2 * float((self.fit.solution.coefficients**2).sum())
-
-    def _row_rounding(self) -> tuple[Floats, Floats, Floats]:
-        """Return `sqrt(k(x_i, x_i))`, shape (n, 1), and the rounding errors of the log-odds and of `w l'`, (n, t)."""
-        roots = np.sqrt(self.weights)[:, None]
-        lengths = np.divide(self.lengths[:, None], roots, out=np.zeros_like(roots), where=roots > 0)
-        of_values = lengths * self.share[:, None] * self.function_size
-        of_values = of_values + 4 * EPS * (np.abs(self.values) + np.abs(self.predictor))
-        return lengths, of_values, self.weights[:, None] * (self.loss.steepest * of_values + 8 * EPS)
+    def _slope_rounding(self) -> Floats:
+        """Return the rounding errors of `w l'`, shape (n, t)."""
+        return self.weights[:, None] * (self.loss.steepest * self.value_errors() + 8 * EPS)
 
     def dual_rounding(self) -> Floats:
         """Return a bound, per target, on the norm of f_a due to the rounding of alpha: of eta, of p and of the balance.
 
         `sum_i |d alpha_i| sqrt(k(x_i, x_i))`.
         """
-        lengths, _, of_slopes = self._row_rounding()
+        lengths, of_slopes = self.row_lengths, self._slope_rounding()
         unbalanced = np.abs(self.weights @ self.residual) + of_slopes.sum(axis=0)
         if not self.fit.fit_intercept:
             unbalanced = np.zeros_like(unbalanced)
@@ -110,8 +96,8 @@ class ClassRows(FittedRows):
         the curvature h along a change of the constants falls by the factor exp(-v t) at most, v the largest difference
         of two entries of a change of length one, so `h (1 - exp(-v t))/v <= d`. Infinite where h is below v d.
         """
-        _, of_values, of_slopes = self._row_rounding()
-        rounding = float(np.sqrt((of_values**2).sum(axis=1)).max())
+        of_slopes = self._slope_rounding()
+        rounding = float(np.sqrt((self.value_errors() ** 2).sum(axis=1)).max())
         if not self.fit.fit_intercept:
             return rounding
         unbalanced = np.linalg.norm(np.abs(self.weights @ self.residual) + of_slopes.sum(axis=0))
@@ -179,21 +165,6 @@ def audit_classes(
     return _issue(rows, bound, inputs | _log_odds(rows, gap) | {"rounding": rounding})
 
 
-def squared_distance(
-    rows: FittedRows, kernel_entries: int, failure_probability: float, rng: np.random.Generator
-) -> tuple[Floats, dict[str, Any]]:
-    """Bound `|f - f_a|^2` per target: by one product with K, or from a sample of rows where K is too large."""
-    n = rows.passes.source.n_rows
-    if n * (n + 1) // 2 <= kernel_entries and not rows.passes.remote:
-        *_, inner, inner_rounding = whole_defect(rows)
-        return np.maximum(inner, 0.0) + inner_rounding, {}
-    size = max(1, min(n, int(kernel_entries) // n))
-    defect, _, trace, unsolved = sampled_defect(rows, size, failure_probability, rng)
-    squares = rows.rms_residual * defect * rows.total_weight / rows.fit.scaled_ridge + (unsolved**2).sum(axis=0)
-    squares += rows.function_size * rows.unsolved_rounding
-    return squares, {"sampled_rows": size, "trace_residual": trace, "failure_probability": failure_probability}
-
-
 def _log_odds(rows: ClassRows, gap: float) -> dict[str, Any]:
     """Return bounds on the log-odds: at most m at any row, and their mean square weighted by the curvature.
 
@@ -205,10 +176,8 @@ def _log_odds(rows: ClassRows, gap: float) -> dict[str, Any]:
     r, as by rounding, changes `p (1 - p)` by the factor exp(r) at most.
     """
     norm, n_classes = math.sqrt(2.0 * gap / float(rows.fit.scaled_ridge[0])), max(2, rows.targets.shape[1])
-    present = rows.weights > 0
-    longest = float(np.sqrt((rows.diagonal[present] / rows.weights[present]).max()))
     constants = math.sqrt(n_classes * (n_classes**2 - 1) / 6) if rows.fit.fit_intercept else 0.0
-    most, rounding = norm * longest * (1.0 + constants), rows.log_odds_rounding()
+    most, rounding = norm * rows.longest * (1.0 + constants), rows.log_odds_rounding()
     bounds = {"gap": gap, "log_odds_norm": norm, "log_odds": most + rounding}
     if rows.loss.scalar:
         factor = most / -math.expm1(-most) if most > 0 else 1.0

@@ -7,9 +7,9 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.certificates.audit import KERNEL_ENTRIES
-from ridgemark.certificates.classes import audit_classes, squared_distance
-from ridgemark.certificates.dual import FittedRows
+from ridgemark.certificates.classes import audit_classes
 from ridgemark.certificates.record import Certificate, check_failure_probability, in_words, rounded_up, stated
+from ridgemark.certificates.slopes import SlopeRows, squared_distance
 from ridgemark.errors import DataError, NumericalError
 from ridgemark.linalg import EPS, sum_rounding
 from ridgemark.losses import ClassLoss, Loss, balanced
@@ -20,17 +20,18 @@ _CANCELLED = 1e3 * EPS  # error of the predictor, as a share of the size of the 
 _SAME = 1e-2  # largest difference of the losses of the same rows, as a share of the objective
 
 
-class LossRows(FittedRows):
+class LossRows(SlopeRows):
     """The rows of a fit of one function, with its slopes as dual point.
 
-    The exact fit minimises `P(f) = sum_i w_i l(y_i, f(x_i) + c) + (s/2) |f|^2`. With slopes u in the domain of the
-    conjugate `l*`, which sum to zero by the weights where there is an intercept, `alpha = -w u/s` and
-    `f_a = sum_i alpha_i k(., x_i)`, the minimum P* is at least the dual value, so that
+    The exact fit minimises `P(f) = sum_i w_i l(y_i, f(x_i) + c) + (s/2) |f|^2`. Any slopes u in the domain of the
+    conjugate `l*` bound its minimum P* from below; with an intercept, `sum_i w_i u_i` must be zero. With
+    `alpha = -w u/s` and `f_a = sum_i alpha_i k(., x_i)`,
 
         P(f) - P* <= G = sum_i w_i (l + l*(u) - u eta) + (s/2) |f - f_a|^2.
 
-    u are the slopes of f with the constant for which they sum to zero; what rounding leaves of the sum is taken from
-    those of the larger sign, in proportion. The sum in G is then zero up to rounding.
+    Here u are the slopes `l'` at the fitted f. First the constant c is moved until `sum_i w_i u_i` is zero. Rounding
+    leaves a small sum: it is made zero by scaling all slopes of one sign, those with the larger sum. The first sum of
+    G is then zero up to rounding.
 
     Attributes
     ----------
@@ -39,10 +40,6 @@ class LossRows(FittedRows):
     shift : float
         The change of the constant by the balance.
     """
-
-    def __init__(self, passes: RowPasses, fit: LandmarkFit, loss: Loss) -> None:
-        self.loss = loss
-        super().__init__(passes, fit)
 
     def _residuals(self, targets: Floats) -> tuple[Floats, Floats]:
         predictor, self.targets, self.shift = self.values + self.fit.intercept, targets, 0.0
@@ -62,12 +59,6 @@ class LossRows(FittedRows):
         return np.where(scaled, slopes * (smaller / larger), slopes) if larger > 0 else slopes
 
     @property
-    def objective(self) -> float:
-        """`sum_i w_i l_i + (s/2) |f|^2`."""
-        loss = float(self.weights @ self.loss.values(self.targets, self.predictor))
-        return loss + float(self.fit.scaled_ridge[0]) / 2 * float((self.fit.solution.coefficients**2).sum())
-
-    @property
     def null_objective(self) -> float:
         """The sum of the losses of the best constant; without an intercept, of zero."""
         constant = np.zeros_like(self.targets)
@@ -78,14 +69,14 @@ class LossRows(FittedRows):
     def conjugate_excess(self) -> float:
         """Return `sum_i w_i (l + l*(u) - u eta)`, which is never negative, with its rounding error added.
 
-        eta is rounded, by e: that changes a term by at most the curvature times `e^2`. Slopes that do not sum to zero
-        exactly add the rest times the largest |eta|.
+        Rounding changes eta by e at most, and a term by the curvature times `e^2`. Where the slopes do not sum to zero
+        exactly, their sum times the largest |eta| is added.
         """
         slopes, eta = -self.residual, self.predictor
         terms = self.loss.values(self.targets, eta), self.loss.conjugate(self.targets, slopes), -(slopes * eta)[:, 0]
         total = float(self.weights @ sum(terms))
         sizes = float(self.weights @ sum(np.abs(term) for term in terms))
-        errors = self._value_errors()
+        errors = self.value_errors()[:, 0]
         curved = float(self.weights @ (self._steepest_nearby(errors) * errors**2))
         rest = abs(float(self.weights @ slopes[:, 0])) * float(np.abs(eta).max()) * self.fit.fit_intercept
         return max(total, 0.0) + (sum_rounding(len(eta)) + 16 * EPS) * sizes + curved + rest
@@ -98,31 +89,19 @@ class LossRows(FittedRows):
         summed += sum_rounding(len(self.weights)) * float(self.weights @ np.abs(self.residual[:, 0]))
         return summed / float(self.fit.scaled_ridge[0]) * self.longest
 
-    @property
-    def longest(self) -> float:
-        """The largest `sqrt(k(x_i, x_i))`."""
-        present = self.weights > 0
-        return float(np.sqrt((self.diagonal[present] / self.weights[present]).max()))
-
     def predictor_rounding(self) -> float:
         """Return the largest rounding error of eta at the rows, with the change of the constant."""
-        return float(self._value_errors().max()) + abs(self.shift)
-
-    def _value_errors(self) -> Floats:
-        roots = np.sqrt(self.weights)
-        lengths = np.divide(self.lengths, roots, out=np.zeros_like(roots), where=roots > 0)
-        of_sums = lengths * self.share * float(self.function_size[0])
-        return of_sums + 4 * EPS * (np.abs(self.values) + np.abs(self.predictor))[:, 0]
+        return float(self.value_errors().max()) + abs(self.shift)
 
     def _steepest_nearby(self, errors: Floats) -> Floats:
-        """Return the largest curvature that rounding of eta can meet; that of the log link is monotone."""
+        """Return the largest curvature within the rounding errors of eta; with a log link it is at one of the ends."""
         if self.loss.steepest < np.inf:
             return np.full(len(errors), self.loss.steepest)
         moved = (self.predictor + sign * errors[:, None] for sign in (-1.0, 1.0))
         return np.maximum(*(self.loss.curvature(self.targets, eta) for eta in moved))
 
     def _check_solved(self, targets: Floats) -> None:
-        """Check that the loss on these rows is that of the fit; what is left unsolved counts in the gap."""
+        """Check that the loss on these rows is that of the fit. G counts what the fit has not solved."""
         fitted, predictor = float(self.fit.training_error[0]) * self.total_weight, self.values + self.fit.intercept
         losses, slopes = self.loss.values(targets, predictor), self.loss.slopes(targets, predictor)
         total = float(self.weights @ losses)

@@ -82,6 +82,11 @@ def _problem(
     if options["model"] is not None:
         _refuse_what_the_model_has(click.get_current_context())
         fitted, run = load_model(options["model"], "predict")
+        if ridge is None and not getattr(fitted._model, "is_squared", True):
+            raise ParameterError(
+                f"the lambda of {shown(options['model'])} is of its {fitted._model.loss.words.loss}, and scores are "
+                "those of squared errors; give --ridge too, or see diagnose(X, y) in Python for leverages of this fit"
+            )
         source = encoded_source(fitted, open_like(run, Columns.of(fitted), data, options, with_target=False))
         kernel, origin = {"kernel": fitted.kernel_}, f"of {shown(options['model'])}"
     else:

@@ -9,7 +9,9 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ridgemark.errors import DataError, DataTypeError, NumericalError, ParameterError, RidgemarkError
+from ridgemark.errors import DataError, DataTypeError, ParameterError, RidgemarkError
+from ridgemark.estimators.answers import FittedName
+from ridgemark.estimators.callbacks import TakesCallbacks, told_to_callbacks, with_callback_progress
 from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.computing import computing, kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign, refuse_inner
@@ -33,66 +35,12 @@ from ridgemark.tables import warn_of_row_numbers
 _NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
 
 
-class FittedName(property):
-    """A public name of what a fit knows: read from the estimator's record, and absent where that has none.
-
-    Parameters
-    ----------
-    read : callable
-        Takes the record.
-    optional : bool, default=False
-        Whether None means that the name is absent.
-    reason : str, default=""
-        Why a fit may leave none.
-    """
-
-    def __init__(self, read, optional=False, reason=""):
-        super().__init__(self._get)
-        self._read, self._optional, self._reason, self._name = read, optional, reason, "?"
-
-    def __set_name__(self, owner, name):
-        self._name = name
-
-    def _get(self, estimator):
-        record = getattr(estimator, "_model", None)
-        value = None if record is None else self._read(record)
-        if record is None or (self._optional and value is None):
-            raise AttributeError(
-                f"{type(estimator).__name__} has no attribute {self._name}: it is not fitted, or its fit left none"
-                f"{self._reason}",
-                name=self._name,
-                obj=estimator,
-            )
-        return value
-
-
-def in_form(model, values):
-    """Return what has one entry per target, on its last axis, in the shape of the targets of the fit; None for None."""
-    if values is None or not model.schema.targets.flat:
-        return values
-    return float(values[0]) if values.ndim == 1 else values[..., 0]
-
-
-def check_coefficients(dual_coef, intercept, remedy="rescale the targets or choose a larger ridge"):
-    """Refuse a function whose coefficients exceed the floating-point range."""
-    if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
-        raise NumericalError(f"the coefficients exceed the floating-point range; {remedy}")
-
-
-def in_range(values, what, remedy):
-    """Return an array with one entry, or several, for each row; refuse it where one is not a finite number."""
-    if not np.isfinite(values).all():
-        row = int(np.argwhere(~np.isfinite(values))[0][0])
-        raise NumericalError(f"{what} for row {row} exceeds the floating-point range; {remedy}")
-    return values
-
-
 def labels_of_groups(groups, n_rows):
     """Return hashes of the labels of groups, one for each row; None for None."""
     return None if groups is None else hashes_of(groups, n_rows)
 
 
-class LandmarkEstimator(TableReader):
+class LandmarkEstimator(TakesCallbacks, TableReader):
     """Opens and checks rows: arrays as scikit-learn does, and row sources."""
 
     _supervised = True  # whether a fit needs targets
@@ -180,8 +128,12 @@ class LandmarkEstimator(TableReader):
         -------
         self
         """
-        with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint, groups)
+
+        def fit():
+            with self._changing():
+                self._model = self._fitted(X, y, sample_weight, checkpoint, groups)
+
+        told_to_callbacks(self, X, y, fit)
         return self
 
     def _recipe(self):
@@ -216,36 +168,9 @@ class LandmarkEstimator(TableReader):
             return plain, self._check_targets(Targets(plain.n_targets, np.ndim(y) == 1, single), reset)
         X, y, sample_weight, groups = opened(X, y, sample_weight, groups)
         if is_records(X):
-            target = None if y is None or not self._supervised else np.asarray(y)
-            check_targets(y if self._supervised else None, "the target")
-            weights, labels = self._weights(sample_weight, len(X)), labels_of_groups(groups, len(X))
-            X = open_rows(X, target=target, weight=weights, group=labels)
-            y = sample_weight = groups = None
+            X, y, sample_weight, groups = self._of_records(X, y, sample_weight, groups), None, None, None
         if isinstance(X, RowSource):
-            values = {"target": y, "weight": sample_weight, "group": groups}
-            if given := [name for name, value in values.items() if value is not None]:
-                own, names = " and ".join(f"{name}s" for name in given), " and ".join(given)
-                raise ParameterError(f"a RowSource brings its own {own}; give {names} to open_rows instead")
-            if getattr(X, "has_exposure", False) and not self._takes_exposure:
-                raise DataError(
-                    f"the RowSource has an exposure, which {type(self).__name__} has no use for; open it without, or "
-                    'fit a NystromRegressor("poisson")'
-                )
-            if X.n_targets == 0 and self._supervised:
-                raise DataError(
-                    "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
-                )
-            if (labels := text_labels(X)) is not None and self._supervised and not is_classifier(self):
-                raise DataTypeError(
-                    f"the target {listed(X.target_names or ())}".rstrip()
-                    + f" holds text, such as {shown(labels[0])}; a target of regression must be a number; convert it, "
-                    "or fit a NystromClassifier (command line: --classify)"
-                )
-            if reset:
-                self._check_square((X.n_rows, X.n_features))
-                self._note_columns(X.n_features, X.feature_names)
-            else:
-                self._check_features(X)
+            self._check_source(X, reset, target=y, weight=sample_weight, group=groups)
             return X, self._check_targets(Targets(X.n_targets, X.n_targets == 1, False), reset)
         if isinstance(X, str | Path):
             raise DataTypeError(
@@ -257,7 +182,7 @@ class LandmarkEstimator(TableReader):
                 raise DataError(f"{type(self).__name__}.fit requires y to be passed, but the target y is None")
             weights = sample_weight if is_dask(X) else self._weights(sample_weight, X.shape[0])
             source = open_rows(X, target=y, weight=weights, group=groups)
-            self._open_as_given(source, None, None, reset)
+            self._check_source(source, reset)
         else:
             X, y = self._validate(X, y if self._supervised else _NO_TARGETS, reset=reset)
             if reset:
@@ -266,6 +191,39 @@ class LandmarkEstimator(TableReader):
             source = open_rows(X, target=y, weight=weights, group=labels)
         single = bool(getattr(X, "dtype", source.dtype) == getattr(y, "dtype", None) == np.float32)
         return source, self._check_targets(Targets(source.n_targets, np.ndim(y) == 1, single), reset)
+
+    def _of_records(self, X, y, sample_weight, groups):
+        """Return records, such as a structured array, as rows with targets, weights and groups."""
+        target = None if y is None or not self._supervised else np.asarray(y)
+        check_targets(y if self._supervised else None, "the target")
+        weights, labels = self._weights(sample_weight, len(X)), labels_of_groups(groups, len(X))
+        return open_rows(X, target=target, weight=weights, group=labels)
+
+    def _check_source(self, source, reset, **values):
+        """Refuse a RowSource that an estimator of this kind cannot fit; `values` are given besides, or None."""
+        if given := [name for name, value in values.items() if value is not None]:
+            own, names = " and ".join(f"{name}s" for name in given), " and ".join(given)
+            raise ParameterError(f"a RowSource brings its own {own}; give {names} to open_rows instead")
+        if getattr(source, "has_exposure", False) and not self._takes_exposure:
+            raise DataError(
+                f"the RowSource has an exposure, which {type(self).__name__} has no use for; open it without, or "
+                'fit a NystromRegressor("poisson")'
+            )
+        if source.n_targets == 0 and self._supervised:
+            raise DataError(
+                "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
+            )
+        if (labels := text_labels(source)) is not None and self._supervised and not is_classifier(self):
+            raise DataTypeError(
+                f"the target {listed(source.target_names or ())}".rstrip()
+                + f" holds text, such as {shown(labels[0])}; a target of regression must be a number; convert it, "
+                "or fit a NystromClassifier (command line: --classify)"
+            )
+        if not reset:
+            self._check_features(source)
+            return
+        self._check_square((source.n_rows, source.n_features))
+        self._note_columns(source.n_features, source.feature_names)
 
     def _plain(self, X, y, sample_weight, reset, groups):
         """Return training rows of plain numbers, which are checked here alone; None for all others."""
@@ -398,6 +356,7 @@ class LandmarkEstimator(TableReader):
     def _passes(self, source, weight_unit=1.0, journal=None):
         wanted = getattr(self, "progress", False)
         progress = None if wanted is False else progress_callback(wanted)
+        progress = with_callback_progress(self, progress)
         return RowPasses(source, self.memory_budget, progress, weight_unit, journal)
 
     def _training_passes(self, source, journal=None):

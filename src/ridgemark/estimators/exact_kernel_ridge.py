@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, check_coefficients
+from ridgemark.estimators.answers import FittedName, check_coefficients
 from ridgemark.estimators.cautions import (
     warn_of_constant,
     warn_of_edge,

@@ -17,6 +17,21 @@ _EQUIVALENTS: dict[str, Callable[[Any], str]] = {
 }
 
 
+class Absent(property):
+    """The name of a method that other estimators have: absent, and the error says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(self._refuse)
+        self._reason, self._name = reason, "?"
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def _refuse(self, estimator: Any) -> Any:
+        what = f"{type(estimator).__name__} has no {self._name}: {self._reason}"
+        raise AttributeError(what, name=self._name, obj=estimator)
+
+
 def stores_parameters(init: Callable[P, None]) -> Callable[P, None]:
     """Return an `__init__` of the same signature that stores every argument under its name, as scikit-learn asks.
 

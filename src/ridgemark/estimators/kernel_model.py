@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_form, in_range
+from ridgemark.estimators.answers import FittedName, in_form, in_range
+from ridgemark.estimators.base import LandmarkEstimator
+from ridgemark.estimators.onnx_graph import onnx_model
 from ridgemark.kernels import Mixture
 
 
@@ -19,6 +21,17 @@ class KernelModel(LandmarkEstimator):
     tuning_ = FittedName(lambda model: model.tuning, optional=True)
     dual_coef_ = FittedName(lambda model: in_form(model, model.function.dual_coef))
     intercept_ = FittedName(lambda model: in_form(model, model.function.intercept))
+
+    def to_onnx(self) -> Any:
+        """Return `predict` as an ONNX model in double precision, for runtimes without Python (extra `onnx`).
+
+        Its input "X" has shape (n, d), its output "prediction" that of `predict`. It is for fits to arrays of numbers
+        with Gaussian, Matern, Laplacian or linear kernels, and mixtures, sums, products and multiples of them, such as
+        the default kernel; other fits are refused. Predictions agree up to rounding, about 1e-16 times
+        `abs(dual_coef_).sum()`.
+        """
+        self._require_fit()
+        return onnx_model(self)
 
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None, *, overwrite: bool = False) -> Path:
         """Write an HTML page about the fit, the one of `ridgemark fit --report`; needs the extra `report`.

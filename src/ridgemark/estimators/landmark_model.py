@@ -9,7 +9,7 @@ import numpy as np
 
 from ridgemark.effects import effects_of_columns, effects_of_table
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import FittedName, check_coefficients, in_form
+from ridgemark.estimators.answers import FittedName, check_coefficients, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.explained_model import ExplainedModel
@@ -28,7 +28,7 @@ _BEYOND = ", as a fit of Dask rows beyond memory_budget does; a model saved with
 class LandmarkModel(ExplainedModel):
     """What all models from landmarks have in common; its children say what the model of some rows is."""
 
-    _smaller_coefficients = "rescale the targets or choose a larger ridge"  # the remedy for coefficients beyond range
+    _rescale = "rescale the targets or choose a larger ridge"  # the remedy for numbers beyond range
     n_groups_ = FittedName(lambda model: model.rows.n_groups, optional=True, reason=": no groups were given")
     landmarks_ = FittedName(lambda model: model.function.points)
     landmark_indices_ = FittedName(lambda model: model.function.numbers)
@@ -93,7 +93,7 @@ class LandmarkModel(ExplainedModel):
     def _function_with(self, function, solved):
         """Return the function with the coefficients of a solution."""
         solution = solved.fit if solved.gradient is None else solved.gradient
-        check_coefficients(solution.dual_coef, solution.intercept, self._smaller_coefficients)
+        check_coefficients(solution.dual_coef, solution.intercept, self._rescale)
         return replace(function, dual_coef=solution.dual_coef, intercept=solution.intercept)
 
     def _solution(self, solved, targets, certificate=None, tolerance=None):

@@ -7,31 +7,26 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from ridgemark.certificates import Certificate, audit_classes
-from ridgemark.effects import EffectsSummary, average_effects, effect_values
-from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, in_range
-from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
+from ridgemark.certificates import Certificate
+from ridgemark.errors import DataError
+from ridgemark.estimators.answers import FittedName
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
-from ridgemark.estimators.hints import stores_parameters
-from ridgemark.estimators.landmark_model import LandmarkModel
+from ridgemark.estimators.hints import Absent, stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.estimators.loss_model import LossModel
 from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
 from ridgemark.fitting.squares import LeftOutPredictors
-from ridgemark.loss_diagnostics import ClassDiagnosis, diagnose_classes
 from ridgemark.losses import class_loss
 from ridgemark.rows import RowSource
 from ridgemark.rows.dask import mapped_rows
 from ridgemark.rows.labels import Indicators
 from ridgemark.rows.open import opened
-from ridgemark.sampling import make_generator, separate_generator
-
-_RESCALE = "rescale the columns, or choose a larger ridge"
+from ridgemark.sampling import make_generator
 
 
-class NystromClassifier(ClassifierMixin, LandmarkModel):
+class NystromClassifier(ClassifierMixin, LossModel):
     """Kernel logistic regression from landmarks.
 
     Minimises `sum_i w_i l(y_i, f(x_i)) + scaled_ridge/2 |f|^2` over functions of the landmarks, with the log loss l and
@@ -94,7 +89,10 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     (True, ['outside'])
     """
 
-    _smaller_coefficients = "choose a larger ridge"
+    _rescale = "rescale the columns, or choose a larger ridge"
+    _linear_predictor = "the log-odds"
+    to_onnx = Absent("graphs are of predictions of numbers")
+    predict_interval = Absent("predict_set(X, coverage) gives the labels that a row may have")
     classes_ = FittedName(lambda model: model.classes.labels)
     calibration_ = FittedName(lambda model: model.classes.calibration)
 
@@ -124,13 +122,12 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     @lazy_on_dask
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the log-odds of the second class, shape (n,); of more than two classes the functions, shape (n, K)."""
-        values = self._log_odds(X)
-        return values[:, 0] if values.shape[1] == 1 else values
+        return self._in_form(self._linear(X))
 
     @lazy_on_dask
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithms of `predict_proba`, exact where a probability is tiny."""
-        values = self._log_odds(X)
+        values = self._linear(X)
         return class_loss(len(self.classes_)).log_probabilities(values)
 
     @lazy_on_dask
@@ -141,7 +138,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     @lazy_on_dask
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of every row, shape (n,)."""
-        return self._most_probable(self._log_odds(X))
+        return self._most_probable(self._linear(X))
 
     def _most_probable(self, values):
         """Return the labels for log-odds (n, 1), or functions (n, K)."""
@@ -184,7 +181,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         self._require_fit()
         with self._changing():
             source, classes = self._open(X, y, sample_weight, reset=False)
-            loss, values, passes = class_loss(len(classes.values)), self._log_odds(source), self._passes(source)
+            loss, values, passes = class_loss(len(classes.values)), self._linear(source), self._passes(source)
             scores = scores_of(loss, values, passes, classes.weights, not self._may_be_of_fit(passes))
             self._model = replace(self._model, classes=replace(classes, calibration=scores))
         return self
@@ -209,72 +206,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             Its `bound` is on the root mean square distance of the probabilities: of the second of two classes, or of
             the vector of all classes; `inputs` has bounds on the log-odds.
         """
-        sums = self._sums("certify")
-        if kind != "audit":
-            raise ParameterError(f'the kind of a certificate of classes must be "audit", got {kind!r}')
-        passes, loss = self._passes_of_fit(X, y, sample_weight), class_loss(len(self.classes_))
-        rng = separate_generator(self.random_state)
-        return audit_classes(passes, sums, loss, rng=rng, failure_probability=self.failure_probability)
-
-    @computing
-    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None) -> ClassDiagnosis:
-        """Say which rows drive the fit: those far from others, and those whose label is unexpected.
-
-        Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` them for a machine. At most 8,192
-        distinct rows are examined, each left out in one Newton step. Leverage and influence of more than two classes
-        are those of their mean curvature.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows of the fit, as for `fit`.
-
-        Returns
-        -------
-        ClassDiagnosis
-        """
-        sums = self._sums("diagnose")
-        passes, loss = self._passes_of_fit(X, y, sample_weight), class_loss(len(self.classes_))
-        return diagnose_classes(passes, sums, loss, self.classes_, self._model.function.numbers)
-
-    @lazy_on_dask
-    def effects(self, X: Any) -> NDArray[Any]:
-        """Return what each column does to the log-odds at each row, shape (n, d), or (n, d, K) for K > 2 classes.
-
-        The effect is the derivative of `decision_function` with respect to the column; for a column of two values the
-        difference between the function at these values; for a category the difference from its first level.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            The rows.
-        """
-        passes, *function = self._effect_rows(X)
-        values = in_range(effect_values(passes, *function), "the effect", _RESCALE)
-        self._warn_of_unseen(passes.source)
-        return values[:, :, 0] if values.shape[2] == 1 else values
-
-    @computing
-    def effects_summary(self, X: Any) -> EffectsSummary:
-        """Return the average effect of each column on the log-odds over rows, with quartiles; prints as a table.
-
-        Averages are plain ones, without correction for the ridge and without standard errors; see `effects`.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            The rows. The weights of a RowSource count.
-
-        Returns
-        -------
-        EffectsSummary
-        """
-        passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
-        labels = self.classes_.tolist()[-dual_coef.shape[1] :]  # of two classes the second
-        targets = tuple(f"the log-odds of {label!r}" for label in labels)
-        summary = average_effects(passes, cross_kernel, dual_coef, columns, targets)
-        self._warn_of_unseen(passes.source)
-        return summary
+        return self._certified(X, y, kind, sample_weight)
 
     @computing
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -284,14 +216,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         if y is None and labels is not None:
             labels = labels_of(X, labels[:, 0])
         return super().score(rows, labels, weights)
-
-    def _recipe(self):
-        recipe = super()._recipe()
-        if recipe.criterion == "gcv":
-            raise ParameterError('ridge="gcv" is for squared errors; for classes choose "loo", a number or a list')
-        if recipe.certify_with not in (None, "audit"):
-            raise ParameterError(f'certify_with must be None or "audit" for classes, got {self.certify_with!r}')
-        return recipe
 
     def _model_of(self, recipe, passes, classes, random_state):
         """Return the model of the rows of these passes."""
@@ -303,11 +227,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             fitted, self._form(passes.source, Targets(passes.source.n_targets, False, False))
         )
         scores = scores_of(loss, left_out.predictors, left_out.sample, classes.weights, False)
-        warn_of_scales(model.function.kernel, passes)
-        warn_of_edge(solved.path)
-        if not solved.converged:
-            msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
-            warn_user(msg, ConvergenceWarning)
+        self._warn_of_fit(model, solved, passes)
         return replace(model, loss=loss, classes=replace(classes, calibration=scores), cost=passes.cost)
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
@@ -329,13 +249,10 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         classes = as_classes(labels_of(source, numbers) if labels is None else labels, totals, self.class_weight)
         return mapped_rows(source, Indicators(numbers[totals > 0], classes.weights)), classes
 
-    def _check_targets(self, targets, reset):
-        return targets
+    def _in_form(self, values):
+        """Return values of every function in the shape of the log-odds."""
+        return values[..., 0] if values.shape[-1] == 1 else values
 
-    def _log_odds(self, X):
-        """Return the functions at new rows, shape (n, 1) or (n, K)."""
-        self._require_fit()
-        source = self._rows(X)
-        values = in_range(self._values(source), "the log-odds", _RESCALE)
-        self._warn_of_unseen(source)
-        return values
+    def _names_of_functions(self):
+        labels = self.classes_.tolist()
+        return tuple(f"the log-odds of {label!r}" for label in (labels[1:] if len(labels) == 2 else labels))

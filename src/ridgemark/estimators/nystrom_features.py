@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ridgemark.errors import ParameterError
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_range
+from ridgemark.estimators.answers import FittedName, in_range
+from ridgemark.estimators.base import LandmarkEstimator
 from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask

@@ -9,31 +9,27 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
-from ridgemark.certificates import Certificate, audit_loss
-from ridgemark.effects import EffectsSummary, average_effects, predicted_effects
-from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, in_form, in_range
-from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
+from ridgemark.certificates import Certificate
+from ridgemark.errors import DataError, ParameterError
+from ridgemark.estimators.answers import FittedName, in_form, in_range
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.judged import exposed, judged_rows, losses_of
-from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.estimators.loss_model import LossModel
 from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
 from ridgemark.fitting.squares import LeftOutPredictors
 from ridgemark.intervals.of_loss import loss_intervals
-from ridgemark.loss_diagnostics import LossDiagnosis, diagnose_loss
-from ridgemark.losses import Quantile, make_loss
+from ridgemark.loss_diagnostics import LossDiagnosis
+from ridgemark.losses import make_loss
 from ridgemark.rows import is_dask
 from ridgemark.rows.dask import mapped_rows
 from ridgemark.rows.rates import Rates
-from ridgemark.sampling import make_generator, separate_generator
-
-_RESCALE = "rescale the columns or the targets, or choose a larger ridge"
+from ridgemark.sampling import make_generator
 
 
-class NystromRegressor(RegressorMixin, LandmarkModel):
+class NystromRegressor(RegressorMixin, LossModel):
     """Kernel regression from landmarks by a loss: robust, for counts, for positive amounts, or for quantiles.
 
     Minimises `sum_i w_i l(y_i, f(x_i)) + scaled_ridge/2 |f|^2` over functions of the landmarks, with
@@ -97,7 +93,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
     (True, True)
     """
 
-    _smaller_coefficients = _RESCALE
+    _rescale = "rescale the columns or the targets, or choose a larger ridge"
     _takes_exposure = True
     loss_ = FittedName(lambda model: model.loss)
     calibration_ = FittedName(lambda model: model.judged, optional=True)
@@ -172,7 +168,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         values = self._model_loss().predicted(self._linear(X))
         if (factor := self._exposure_of(X, exposure)) is not None:
             values = values * factor[:, None]
-        return in_form(self._model, in_range(values, "the prediction", _RESCALE))
+        return self._in_form(in_range(values, "the prediction", self._rescale))
 
     @lazy_on_dask
     def predict_interval(self, X: Any, coverage: float = 0.9, exposure: Any = None) -> NDArray[Any]:
@@ -204,7 +200,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         predictor = self._linear(X)
         about = judged.targets, judged.weights, judged.predictors
         ends = loss_intervals(loss, predictor, *about, coverage, judged.n_groups)
-        return in_range(ends if factor is None else ends * factor[:, None], "the interval", _RESCALE)
+        return in_range(ends if factor is None else ends * factor[:, None], "the interval", self._rescale)
 
     @computing
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None) -> Self:
@@ -265,85 +261,18 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
             Its `bound` is the share of the gain over the best constant that is lost at most; `inputs` has the duality
             gap and bounds on distances.
         """
-        sums = self._sums("certify")
-        if kind != "audit":
-            raise ParameterError(f'the kind of a certificate by a loss must be "audit", got {kind!r}')
-        passes = self._passes_of_fit(*exposed(X, y, sample_weight, exposure))
-        rng = separate_generator(self.random_state)
-        return audit_loss(passes, sums, self._model.loss, rng=rng, failure_probability=self.failure_probability)
+        X, y, sample_weight = exposed(X, y, sample_weight, exposure)
+        return self._certified(X, y, kind, sample_weight)
 
     @computing
     def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None) -> LossDiagnosis:
-        """Say which rows drive the fit: those far from others, and those whose target is unexpected.
-
-        Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` them for a machine. At most 8,192
-        distinct rows are examined, each left out in one Newton step.
-
-        Parameters
-        ----------
-        X, y, sample_weight, exposure
-            The rows of the fit, as for `fit`.
-
-        Returns
-        -------
-        LossDiagnosis
-        """
-        sums = self._sums("diagnose")
-        passes = self._passes_of_fit(*exposed(X, y, sample_weight, exposure))
-        return diagnose_loss(passes, sums, self._model.loss, self._model.function.numbers)
-
-    @lazy_on_dask
-    def effects(self, X: Any) -> NDArray[Any]:
-        """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_quantiles).
-
-        The effect is the derivative of the prediction with respect to the column; for a column of two values the
-        difference between the predictions at these; for a category the difference from its first level. Of counts and
-        amounts it is that of the mean for an exposure of 1.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            The rows.
-        """
-        passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
-        function = self._model_loss(), self._model.function.intercept
-        values = in_range(
-            predicted_effects(passes, cross_kernel, dual_coef, columns, *function), "the effect", _RESCALE
-        )
-        self._warn_of_unseen(passes.source)
-        return in_form(self._model, values)
-
-    @computing
-    def effects_summary(self, X: Any) -> EffectsSummary:
-        """Return the average effect of each column on the prediction over rows, with quartiles; prints as a table.
-
-        Averages are plain ones, without correction for the ridge and without standard errors; see `effects`.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            The rows. The weights of a RowSource count.
-
-        Returns
-        -------
-        EffectsSummary
-        """
-        passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
-        loss = self._model_loss()
-        levels = loss.levels if isinstance(loss, Quantile) else ()
-        names = tuple(f"the {level:g} quantile" for level in levels) if len(levels) > 1 else ()
-        function = loss, self._model.function.intercept
-        summary = average_effects(passes, cross_kernel, dual_coef, columns, names, function)
-        self._warn_of_unseen(passes.source)
-        return summary
+        """Say which rows drive the fit, as `NystromClassifier.diagnose` does; `exposure` is as for `fit`."""
+        diagnosis: Any = super().diagnose(*exposed(X, y, sample_weight, exposure))
+        return diagnosis
 
     def _recipe(self):
         recipe = super()._recipe()
         make_loss(self.loss, self.quantiles)
-        if recipe.criterion == "gcv":
-            raise ParameterError('ridge="gcv" is for squared errors; for other losses choose "loo", a number or a list')
-        if recipe.certify_with not in (None, "audit"):
-            raise ParameterError(f'certify_with must be None or "audit" for this loss, got {self.certify_with!r}')
         return recipe
 
     def _model_of(self, recipe, passes, form, random_state):
@@ -354,14 +283,15 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         solved, left_out = fitted.solved, fitted.solved.left_out
         assert isinstance(left_out, LeftOutPredictors)
         model = self._without_residuals(fitted, form)
-        rows = left_out.predictors[left_out.group]
+        rows, function = left_out.predictors[left_out.group], model.function
+        if recipe.fit_intercept:
+            targets, weights = passes.targets()[left_out.rows], passes.row_counts()[left_out.rows]
+            shift = solved.loss.shift(targets, weights, rows)
+            model = replace(model, function=replace(function, intercept=function.intercept + shift))
+            rows = rows + shift
         judged = judged_rows(solved.loss, rows, passes, left_out.rows, False, random_state)
-        warn_of_scales(model.function.kernel, passes)
         if judged.null_loss.max() > 0:
-            warn_of_edge(solved.path)
-        if not solved.converged and judged.null_loss.max() > 0:
-            msg = f"Newton's method ended before it converged; {_RESCALE}"
-            warn_user(msg, ConvergenceWarning)
+            self._warn_of_fit(model, solved, passes)
         return replace(model, loss=solved.loss, judged=judged, cost=fitted.rows.cost)
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
@@ -385,9 +315,6 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         """Return the error for several targets."""
         return DataError(f"{type(self).__name__} fits one target, got {count}; fit one model for each")
 
-    def _check_targets(self, targets, reset):
-        return targets
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         with suppress(ParameterError):  # fit says what is wrong with the loss
@@ -399,13 +326,13 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         self._require_fit()
         return self._model.loss
 
-    def _linear(self, X):
-        """Return the functions at new rows, on the scale of the loss, shape (n, t)."""
-        self._require_fit()
-        source = self._rows(X)
-        values = in_range(self._values(source), "the fitted function", _RESCALE)
-        self._warn_of_unseen(source)
-        return values
+    def _in_form(self, values):
+        """Return values of every function in the shape of a prediction."""
+        return in_form(self._model, values)
+
+    def _names_of_functions(self):
+        levels = self._model.loss.levels
+        return tuple(f"the {level:g} quantile" for level in levels) if len(levels) > 1 else ()
 
     def _exposure_of(self, X, exposure):
         """Return the exposure of every row, given or of a source; None where there is none."""

@@ -8,7 +8,7 @@ from ridgemark.errors import DataError
 from ridgemark.report import charts
 from ridgemark.report.fit_words import predictor_name
 from ridgemark.report.plots import draw_on
-from ridgemark.rows import ArrayRows
+from ridgemark.rows import ArrayRows, RowSource, open_rows
 
 
 class Plots:
@@ -51,6 +51,25 @@ class Plots:
         else:
             raise DataError("the model has no leave-one-out residuals; give rows, as in plot.residuals(X, y)")
         return self._drawn(ax, charts.residual_chart(predicted.tolist(), residuals.tolist()))
+
+    def calibration(self, X: Any = None, y: Any = None, *, ax: Any = None) -> Any:
+        """Draw what is observed in groups of rows against what is predicted: of classes, counts, amounts and quantiles.
+
+        Rows are X and y, or a RowSource with its target; without any, those that a fit of counts, amounts or quantiles
+        keeps, each predicted without itself.
+        """
+        from ridgemark.estimators.measuring import kind_of  # which imports the estimators
+
+        model = self._model
+        if X is None:
+            rows = kind_of(model).kept(model) if hasattr(model, "loss_") else None
+        else:
+            rows = kind_of(model).held_out(model, X if isinstance(X, RowSource) else open_rows(X, y))
+        if rows is None and hasattr(model, "classes_"):
+            raise DataError("a calibration plot of classes needs rows: plot.calibration(X, y)")
+        groups = (rows or {}).get("calibration") or [[0.0]]
+        chart = charts.calibration_chart(model, rows) if len(groups[0]) > 1 else None
+        return self._drawn(ax, chart, "calibration of means, shares or probabilities")
 
     def tuning(self, *, ax: Any = None) -> Any:
         """Draw the errors of the judging rows in the course of tuning."""

@@ -11,7 +11,7 @@ from ridgemark.certificates import Certificate, certify, distance_at
 from ridgemark.diagnostics import Diagnosis, diagnose
 from ridgemark.effects import EffectsSummary, effect_deviations, effect_values, summarise_effects, summary_of
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import in_form, in_range
+from ridgemark.estimators.answers import in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel

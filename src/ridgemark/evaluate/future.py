@@ -161,6 +161,10 @@ def forward(
         raise DataError(f"time must have one entry for each of the {len(targets)} rows, got {len(times)}")
     if not refit and groups is not None:
         raise ParameterError("refit=False adds rows by partial_fit, which takes no groups; leave out refit=False")
+    if not refit and not hasattr(model, "partial_fit"):
+        raise ParameterError(
+            f"refit=False adds rows by partial_fit, which {type(model).__name__} does not have; leave out refit=False"
+        )
     metadata = {"sample_weight": sample_weight, "groups": groups}
     fitted, added, windows = clone(model), np.zeros(len(times), dtype=bool), []
     for past, rows in _stretches(times, positive_count(n_splits, "n_splits"), gap):
@@ -186,7 +190,12 @@ def _judged(
     fitted: Any, X: Any, observed: NDArray[Any], times: NDArray[Any], past: Indices, rows: Indices, coverage: float
 ) -> Window:
     predicted = np.asarray(fitted.predict(X), dtype=np.float64).reshape(len(rows), -1)
-    observed = observed.reshape(predicted.shape)
+    observed = observed.reshape(len(rows), -1)
+    if observed.shape != predicted.shape:
+        raise DataError(
+            f"forward needs one prediction for each target, got {predicted.shape[1]} for {observed.shape[1]}; fit one "
+            "quantile at a time"
+        )
     residuals, inside = getattr(fitted, "loo_residuals_", None), None
     if residuals is not None:
         residuals = np.sqrt(np.mean(np.asarray(residuals).reshape(-1, predicted.shape[1]) ** 2, axis=0))

@@ -7,6 +7,7 @@ a sample of the rows of the fit, its background.
 from ridgemark.explaining.background import Background, draw_background, merged_background
 from ridgemark.explaining.contributions import Contributions, contributions_of
 from ridgemark.explaining.curves import Curve, curve_of
+from ridgemark.explaining.derivatives import derivative_shares
 from ridgemark.explaining.importance import Importance, total_indices
 from ridgemark.explaining.novelty import Novelty, novelty_of
 from ridgemark.explaining.values import values_in_words
@@ -19,6 +20,7 @@ __all__ = [
     "Novelty",
     "contributions_of",
     "curve_of",
+    "derivative_shares",
     "draw_background",
     "merged_background",
     "novelty_of",

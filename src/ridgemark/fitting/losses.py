@@ -25,7 +25,7 @@ from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit
 from ridgemark.solvers.curvature import System
 from ridgemark.solvers.landmark_fit import dimension_bracket
 
-_NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
+_NEAR = 1e-6  # largest relative decrease of the objective that the last step with rounded features may promise
 # Positions from the ridge suggested for classes to where the search begins: half a decade larger.
 _ABOVE = 2
 _STRIDES, _MANY = ((2, 1), (2,)), 1000  # of the walk; with more features half a decade is fine enough
@@ -56,9 +56,9 @@ class _Squares:
 def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss, tuned: float | None = None) -> Solved:
     """Choose the ridge and solve.
 
-    The leave-one-out loss is evaluated along the ridges, downhill from the one that squared errors on the response
-    suggest; `tuned` is that of the tuner. Of classes from half a decade above, as small ridges are slow. Of a list of
-    ridges every one is evaluated, the largest first.
+    The search begins at the ridge that squared errors on the response suggest (`tuned`, where there was a tuner), and
+    goes downhill by the leave-one-out loss. For classes it begins half a decade above, as small ridges are slow. In a
+    list of ridges every one is evaluated, the largest first.
     """
     total = rows.total_weight
     newton = Newton(rows.own, sums.factor, loss, recipe.fit_intercept, sums.moments.on_host()).hold()
@@ -93,7 +93,7 @@ def _searched(
 ) -> tuple[LossPath | None, list[RidgeSolution], list[Any]]:
     """Return the path of the ridges tried, and for each function where its last fit begins, with a system near it.
 
-    Of several functions of many features the middle one alone is judged: their best ridges hardly differ.
+    With several functions of more than 1,000 features, only the middle function is judged: best ridges hardly differ.
     """
     if recipe.one_ridge:
         return None, first.starts, [None] * len(newtons)
@@ -160,9 +160,9 @@ def _settled(newton: Newton, squares: _Squares) -> Loss:
 def _first_of_numbers(newtons: list[Newton], sums: Sums, squares: _Squares, recipe: Recipe) -> tuple[_First, Ridges]:
     """Return where the fits begin, and the ridges to search.
 
-    Squared errors on the response have the best ridge `lambda_0` and the noise `v`. With the mean square u of the
-    slopes over the mean curvature at their solution, the same shrinkage in units of the noise takes the ridge
-    `lambda_0 u/v`. So the ridges of squared errors are searched times `u/v`.
+    Squared errors on the response have the best ridge `lambda_0` and the noise v. At their solution, the loss has the
+    noise u: the mean square of its slopes over its mean curvature. Relative to the noise, a fit by the loss shrinks as
+    much with the ridge `lambda_0 u/v`. So the ridges searched are those of squared errors times `u/v`.
     """
     ratios, starts = [], []
     for newton in newtons:

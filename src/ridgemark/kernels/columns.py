@@ -10,8 +10,8 @@ from ridgemark.backends import Array, Flags, Floats, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.parameters import Parameterised
 
-_BEND = 4.0  # widths from the centre at which the square of the curve is half the square of its bound
-_LIMIT = 2.0**30  # widths from the centre beyond which the curve is its bound to the last digit
+BEND = 4.0  # widths from the centre at which the square of the curve is half the square of its bound
+LIMIT = 2.0**30  # widths from the centre beyond which the curve is its bound to the last digit
 
 
 class ColumnMap(Parameterised):
@@ -41,14 +41,14 @@ class ColumnMap(Parameterised):
         xp, inside, z, centre, width = self._inside(rows)
         if width is None:
             return inside
-        soft = centre + width * (z / xp.sqrt(1.0 + (z / _BEND) ** 2))
+        soft = centre + width * (z / xp.sqrt(1.0 + (z / BEND) ** 2))
         return xp.where(width > 0.0, soft, inside)
 
     def slopes(self, rows: Array) -> Array:
         """Return the derivative of every column's map at every row; zero outside the range."""
         xp, inside, z, _, width = self._inside(rows)
         slopes = xp.astype(inside == rows, rows.dtype)
-        return slopes if width is None else slopes * xp.where(width > 0.0, (1.0 + (z / _BEND) ** 2) ** -1.5, 1.0)
+        return slopes if width is None else slopes * xp.where(width > 0.0, (1.0 + (z / BEND) ** 2) ** -1.5, 1.0)
 
     def _inside(self, rows: Array) -> tuple[Any, ...]:
         """Return rows within the range, their distances from the centre in widths, and centre and width."""
@@ -63,7 +63,7 @@ class ColumnMap(Parameterised):
             if width is None:
                 return xp, inside, None, None, None
             z = (inside - centre) / xp.where(width > 0.0, width, 1.0)
-        return xp, inside, backend.within(z, -_LIMIT, _LIMIT), centre, width
+        return xp, inside, backend.within(z, -LIMIT, LIMIT), centre, width
 
     def _numbers(self, n_features: int) -> list[Floats | None]:
         """Return the four parameters, checked."""

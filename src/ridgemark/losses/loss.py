@@ -156,6 +156,10 @@ class Loss(ABC):
         """Return the best constant predictor."""
         return balanced(self, targets, weights, np.zeros_like(targets))
 
+    def shift(self, targets: Floats, weights: Floats, predictor: Floats) -> Floats:
+        """Return what is added to the constants, shape (t,), from predictors of rows left out; by default zero."""
+        return np.zeros(predictor.shape[1])
+
     def response(self, targets: Array) -> Array:
         """Return targets on the scale of eta, whose squared error tunes the kernel and begins Newton's method."""
         return targets

@@ -8,7 +8,7 @@ _NORMAL = 1.4826  # standard deviation over the median absolute value, of normal
 
 
 def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
-    """Return the value below which the weights sum to `level` of their total; the middle of two that serve."""
+    """Return the value below which the weights sum to `level` of their total; of two such values, their mean."""
     present = weights > 0
     values, weights = values[present], weights[present]
     order = np.argsort(values, kind="stable")

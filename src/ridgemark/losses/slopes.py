@@ -98,15 +98,15 @@ class WeightedGram(MatrixTask):
 
 
 def thinned(weights: Floats, importance: Floats, counts: Sequence[int]) -> Floats:
-    """Return weights of which about `counts` in each column are kept, divided by their chance; the others are zero.
+    """Keep about `counts` weights in each column, divided by their chance of being kept; set the others to zero.
 
-    Sums keep their expected values. The chance of a row is `min(1, c importance)`. It is compared with multiples of the
-    golden ratio modulo 1, for rows in random order.
+    So sums keep their expected values. The chance of a row is `min(1, c importance)`. It is compared with multiples of
+    the golden ratio modulo 1; rows must be in random order.
     """
-    left, golden = np.zeros_like(weights), np.arange(1, len(weights) + 1) * _GOLDEN % 1.0
+    kept, golden = np.zeros_like(weights), np.arange(1, len(weights) + 1) * _GOLDEN % 1.0
     for k, count in enumerate(counts):
         size = min(count, int(np.count_nonzero(importance[:, k])))
         chances = inclusion_chances(importance[:, k], size) if size else np.ones(len(weights))
         drawn = golden < chances
-        left[drawn, k] = weights[drawn, k] / chances[drawn]
-    return left
+        kept[drawn, k] = weights[drawn, k] / chances[drawn]
+    return kept

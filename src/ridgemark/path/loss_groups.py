@@ -16,9 +16,9 @@ _BISECTIONS = 20  # to the sixth digit
 def without_groups(newton: Newton, fit: NewtonFit) -> Floats:
     """Return the predictor of every row of the sample from all rows of other groups.
 
-    With Z the features of a group's rows and a constant, in which `Z A Z'` is the inverse of the second derivative H, D
-    the curvatures of its rows with their weights, and s their slopes, it is the Newton step from the solution on the
-    other rows: `eta + Z (H - Z'DZ)^-1 Z's`. Where rows have several targets, Z, D and s are those of all of them.
+    Let Z be the features of a group's rows and a constant, D the curvatures of these rows with their weights, s their
+    slopes, and H the second derivative of the objective. One Newton step from the solution, on the other rows, gives
+    the predictor `eta + Z (H - Z'DZ)^-1 Z's`. Where rows have several targets, Z, D and s are those of all of them.
     """
     drawn, system, loss = newton.drawn, fit.system, newton.loss
     features, (order, sizes) = drawn.sampled.features, drawn.by_group
@@ -65,10 +65,11 @@ def _by_target(
     share: float,
     sizes: Indices,
 ) -> Floats:
-    """Return the change where each target has a system of its own, as if it alone changed, made smaller by a factor.
+    """Return the change where each target has a system of its own.
 
-    Where all targets change, other rows have more curvature. The factor is that for which single rows, not left out,
-    have together the leverage that they have jointly.
+    These changes are first computed as if each target changed alone. Where all targets change, other rows have more
+    curvature and the changes are smaller, so all are divided by one factor. With this factor, single rows that are not
+    left out have in sum the leverage of the joint second derivative, the share `share` of their leverages alone.
     """
     change, leverage = np.empty_like(slopes), np.empty_like(slopes)
     curvature = np.broadcast_to(curvature, slopes.shape)

@@ -116,6 +116,36 @@ def residual_chart(predicted: Sequence[float], residuals: Sequence[float]) -> Ch
     return Chart("predicted", "observed - predicted", [series], [("zero", 0.0)])
 
 
+def calibration_chart(model: Any, rows: Any) -> Chart:
+    """Return what is observed in groups of rows against what is predicted, with bars of two standard errors.
+
+    Of classes how often a label occurs, of quantiles the share below each, otherwise the mean target.
+    """
+    groups = np.array(rows["calibration"])
+    if hasattr(model, "classes_"):
+        p, share, count = groups.T
+        spread = 2.0 * np.sqrt(p * (1.0 - p) / count)
+        low, high = (np.clip(share + side * spread, 0.0, 1.0).tolist() for side in (-1, 1))
+        series = [Series("observed", p.tolist(), share.tolist(), low, high, kind="points")]
+        return Chart(f"probability {judged_label(model)}", "share of rows", series, diagonal="calibrated")
+    levels, count = model.loss_.levels, (groups.shape[1] - 1) // 2
+    labels = [f"below the {level:g} quantile" for level in levels] or ["mean observed"]
+    series = []
+    for position, label in enumerate(labels):
+        observed, spread = groups[:, 1 + position], 2.0 * groups[:, 1 + count + position]
+        ends = (observed - spread).tolist(), (observed + spread).tolist()
+        series.append(Series(label, groups[:, 0].tolist(), observed.tolist(), *ends, kind="points"))
+    if not levels:
+        return Chart("mean predicted", "mean observed", series, diagonal="calibrated")
+    which = "prediction" if len(levels) == 1 else f"{levels[len(levels) // 2]:g} quantile"
+    return Chart(f"mean {which}", "share below", series, [(f"level {level:g}", level) for level in levels])
+
+
+def judged_label(model: Any) -> str:
+    """Return of which label the probability is judged: the second of two, or the most probable one."""
+    return f"of {printable(str(model.classes_[1]))[:24]}" if len(model.classes_) == 2 else "of the most probable label"
+
+
 def tuning_chart(tuning: Any) -> Chart | None:
     """Return the errors that the judging rows contributions in the course of every descent; None without either."""
     if not tuning.descents or not tuning.n_judging:

@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.report import charts, number_page, quality
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
-from ridgemark.report import number_page, quality
 from ridgemark.report import page as html
 from ridgemark.report.cautions import Caution
 from ridgemark.report.first_screen import gained
 from ridgemark.report.fit_tables import baselines_table, influential_rows, most_effects
 from ridgemark.report.page import Answer, Column, Html
-from ridgemark.report.plots import Chart, Series
 from ridgemark.report.quality import COVERAGE, TONES, how_much
 from ridgemark.report.writing import printable
 
@@ -184,16 +183,13 @@ def _threshold(fit: Any) -> Html | None:
 
 def _calibration_figure(fit: Any) -> Html:
     """Return how often labels occur against their probability, in groups of rows."""
-    p, share, count = np.array(fit.rows["calibration"]).T
-    spread = 2.0 * np.sqrt(p * (1.0 - p) / count)
-    low, high = (np.clip(share + side * spread, 0.0, 1.0).tolist() for side in (-1, 1))
-    series = Series("observed", p.tolist(), share.tolist(), low, high, kind="points")
-    of = f"of {_name(fit, 1)}" if len(fit.model.classes_) == 2 else "of the most probable label"
+    chart = charts.calibration_chart(fit.model, fit.rows)
+    of = charts.judged_label(fit.model)
     return figures.figure(
-        Chart(f"probability {of}", "share of rows", [series], diagonal="calibrated"),
+        chart,
         "calibration",
-        f"{fit.rows['n_rows']:,} {fit.which}, in {len(p)} groups by the probability {of}. On the diagonal, "
-        "probabilities are what they say. Bars: two standard errors.",
+        f"{fit.rows['n_rows']:,} {fit.which}, in {len(chart.series[0].x)} groups by the probability {of}. On the "
+        "diagonal, probabilities are what they say. Bars: two standard errors.",
     )
 
 

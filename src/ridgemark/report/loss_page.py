@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from ridgemark.certificates.record import rounded_up
+from ridgemark.report import charts, promises, quality
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
-from ridgemark.report import promises, quality
 from ridgemark.report.cautions import Caution
 from ridgemark.report.first_screen import gained
 from ridgemark.report.fit_tables import influential_rows, most_effects
@@ -184,23 +184,13 @@ def _losses(fit: Any) -> Html | None:
     return html.table(f"Mean losses{beside}", [Column("target"), *headings], table, stacked=True)
 
 
-def _groups(fit: Any, position: int) -> Series:
-    """Return what is observed of one function in groups of rows, against the mean prediction."""
-    groups = np.array(fit.rows["calibration"])
-    count = (groups.shape[1] - 1) // 2
-    observed, spread = groups[:, 1 + position], 2.0 * groups[:, 1 + count + position]
-    low, high = (observed - spread).tolist(), (observed + spread).tolist()
-    label = f"below the {fit.model.loss_.levels[position]:g} quantile" if fit.model.loss_.levels else "mean observed"
-    return Series(label, groups[:, 0].tolist(), observed.tolist(), low, high, kind="points")
-
-
 def _means_figure(fit: Any) -> Html:
     """Return the mean observation against the mean prediction, in groups of rows."""
-    series = _groups(fit, 0)
+    chart = charts.calibration_chart(fit.model, fit.rows)
     return figures.figure(
-        Chart("mean predicted", "mean observed", [series], diagonal="calibrated"),
+        chart,
         "calibration",
-        f"{fit.rows['n_rows']:,} {fit.which}, in {len(series.x)} groups by the prediction. On the diagonal, "
+        f"{fit.rows['n_rows']:,} {fit.which}, in {len(chart.series[0].x)} groups by the prediction. On the diagonal, "
         f"predictions are what is observed on average. {_BARS}",
     )
 
@@ -224,11 +214,11 @@ def _shares_figure(fit: Any) -> Html | None:
 def _groups_figure(fit: Any) -> Html:
     """Return the share of the targets below each quantile in groups of rows."""
     levels = fit.model.loss_.levels
-    series = [_groups(fit, position) for position in range(len(levels))]
+    chart = charts.calibration_chart(fit.model, fit.rows)
     which = "prediction" if len(levels) == 1 else f"{levels[len(levels) // 2]:g} quantile"
     return figures.figure(
-        Chart(f"mean {which}", "share below", series, [(f"level {level:g}", level) for level in levels]),
+        chart,
         "calibration",
-        f"{fit.rows['n_rows']:,} {fit.which}, in {len(series[0].x)} groups by the {which}: in each, as many should lie "
-        f"below as the level says. {_BARS}",
+        f"{fit.rows['n_rows']:,} {fit.which}, in {len(chart.series[0].x)} groups by the {which}: in each, as many "
+        f"should lie below as the level says. {_BARS}",
     )

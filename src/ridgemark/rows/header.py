@@ -42,6 +42,10 @@ class AllBut:
         return iter([*self.dropped, *(self.columns or ())])
 
 
+class TargetAndExposure(list[Key]):
+    """The columns of a target and of an exposure, which is read as a second target."""
+
+
 @dataclass(frozen=True)
 class Header:
     """The available columns: their names, or only their number.
@@ -69,7 +73,9 @@ class Header:
         dropped: tuple[int, ...] = ()
         if isinstance(columns, AllBut):
             dropped, columns = self.positions(columns.dropped, "drop"), columns.columns
-        targets = self.positions(target, "target")
+        with_exposure = isinstance(target, TargetAndExposure)
+        targets = self.positions(target[:1] if with_exposure else target, "target")
+        exposures = self.positions(target[1:], "exposure") if with_exposure else ()
         weights = self.positions(weight, "weight")
         if len(weights) > 1:
             raise ParameterError(f"weight must be one column; got {len(weights)}: {weight!r}")
@@ -77,7 +83,9 @@ class Header:
         if len(groups) > 1:
             raise ParameterError(f"group must be one column; got {len(groups)}: {group!r}; make one column of them")
         features = tuple(j for j in self.positions(columns, "columns") if j not in dropped)
-        by_name = {"columns": features, "target": targets, "weight": weights, "drop": dropped, "group": groups}
+        by_name = {"columns": features, "target": targets, "exposure": exposures, "weight": weights}
+        by_name |= {"drop": dropped, "group": groups}
+        targets += exposures
         for (one, first), (other, second) in combinations(by_name.items(), 2):
             if other == "group" and one in ("columns", "drop"):
                 continue

@@ -18,7 +18,7 @@ from ridgemark.rows.columns import SourceColumns, as_array, as_columns
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.dask import current_client, is_dask, read_parquet, select_dask_rows
 from ridgemark.rows.files import require_file
-from ridgemark.rows.header import is_key
+from ridgemark.rows.header import TargetAndExposure, is_key
 from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
 from ridgemark.rows.tables import FrameColumns, as_objects, is_a, object_columns, table_columns
@@ -140,7 +140,7 @@ def with_exposure(source: Any, target: Any, exposure: Any) -> Any:
     if isinstance(source, RowSource):
         raise ParameterError("a RowSource already has its columns chosen; give exposure when opening it")
     if is_key(target) and is_key(exposure):
-        return [target, exposure]
+        return TargetAndExposure([target, exposure])
     if target is None or is_key(target) or is_key(exposure) or is_dask(target) or is_dask(exposure):
         raise ParameterError(
             "the exposure must be given as the target is: both as names of columns, or both as arrays; got "

@@ -15,12 +15,13 @@ from ridgemark.passes import RowPasses
 from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, System, TargetSystems, systems_of_moments
 from ridgemark.solvers.drawn_rows import DrawnRows
 from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
+from ridgemark.solvers.second_derivative import SecondDerivative, centred
 
 _MOST_STEPS = 100
 _MOST_HALVINGS, _MOST_UNBOUNDED = 10, 60  # the second where no largest curvature gives a step that lowers the loss
 _SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
 ROUNDED = 1e-13  # relative change of the objective that is rounding
-_STALLED = 1e-6  # where rounding hides any decrease, a fit has converged if a step promises at most this one
+_STALLED = 1e-6  # where rounding hides any decrease, a fit has converged if a step promises at most this share
 _SMALL = 1e-6  # relative change of the coefficients after which the error is negligible
 _LOOSE, _TIGHT = 0.1, 1e-4  # conjugate gradients end at this share of g'F F'g: in the first step, and in the last
 _FINE = 1e-3  # or at this share of the decrease at which Newton's method ends
@@ -175,10 +176,10 @@ class Newton:
     def joint_share(self, at: RidgeSolution, system: TargetSystems) -> float:
         """Return `v'H^-1 v / v'F F'v`: the leverages of rows where all targets change, over those of single targets.
 
-        H is the second derivative for all targets jointly, and F F' the inverse of the systems of each target alone, by
-        which targets change too much. `v = sum_i e_i z_i s_i` has the slopes s_i of the sampled rows and random signs
-        e_i. The expected values of both products are sums of `s_i'(leverage) s_i`; their errors nearly cancel in the
-        ratio.
+        H is the second derivative for all targets jointly. F F' is the inverse of the systems of each target alone,
+        with which targets would change too much. `v = sum_i e_i z_i s_i` has the slopes s_i of the sampled rows and
+        random signs e_i. The expected values of both products are sums of `s_i'(leverage) s_i`; their errors nearly
+        cancel in the ratio.
         """
         vectors, counts = _as_vectors(at), self.drawn.sample.row_counts()
         signs = np.random.default_rng(0).choice([-1.0, 1.0], len(counts))
@@ -186,7 +187,7 @@ class Newton:
         slopes = self.loss.slopes(backend.from_host(targets), self.drawn.sampled.values(vectors))
         v = self.drawn.sampled.sums(backend.from_host(signs * counts)[:, None] * slopes)
         v[-1] *= self.fit_intercept
-        begin = float((v * _centred(system.solve(v))).sum())
+        begin = float((v * centred(system.solve(v))).sum())
         if not begin > 0.0:
             return 1.0
         rows, of_rows, weight = self.held, self._targets, 1.0
@@ -194,7 +195,8 @@ class Newton:
             rows, of_rows = self.drawn.sampled, backend.from_host(targets)
             weight = float(self.passes.row_counts().sum() / counts.sum())
         parts = self.loss.curvature_parts(of_rows, rows.values(vectors))
-        x, _ = self._conjugate(rows, parts, v, system, _SHARE_ERROR * begin, weight=weight)
+        second = SecondDerivative(rows, self.loss, parts, system.scaled_ridge, self.fit_intercept, weight)
+        x, _ = second.solve(v, system, _SHARE_ERROR * begin, _MOST_PRODUCTS)
         return float((v * x).sum()) / begin
 
     def solve(
@@ -202,18 +204,18 @@ class Newton:
     ) -> NewtonFit:
         """Minimise from `start` until a step would lower the objective by less than the share `tol`, or by rounding.
 
-        Of logarithms, a step that changes no coefficient by more than 1e-6 of the largest, and no constant, is the last
-        one too. A step is halved until the objective falls by a ten thousandth of what its slope promises; where that
-        fails, the largest possible curvature gives a step that lowers it. Where the second derivative is summed whole,
-        a step is `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each
-        product, with the system of an earlier point as preconditioner: the one given, one of the mean curvature at the
-        start, or that of a point on the way.
+        Where predictors are logarithms, a step is also the last one if it changes no coefficient by more than 1e-6 of
+        the largest, and no constant by more than 1e-6. A step is halved until the objective falls by a ten thousandth
+        of what its slope promises; where that fails, the largest possible curvature gives a step that lowers it. Where
+        the second derivative is summed whole, a step is `-H^-1 g` and takes one pass. Otherwise conjugate gradients
+        solve `H x = -g`, one pass for each product, with the system of an earlier point as preconditioner: the one
+        given, one of the mean curvature at the start, or that of a point on the way.
         """
-        point = self._point(_centred(_as_vectors(start)), scaled_ridge)
+        point = self._point(centred(_as_vectors(start)), scaled_ridge)
         system = self._begin_with(point, scaled_ridge, system)
         first, spent, slope, before = 0.0, 0, np.inf, np.inf
         for steps in range(1, _MOST_STEPS + 1):
-            # If steps go on to shrink alike, the next one promises slope^2 / before. A last step needs no new system.
+            # If steps go on shrinking alike, the next one promises slope^2 / before. The last step needs no new system.
             worn = spent > 0 and spent > self._most_spent and slope * (slope / before) > tol * abs(point.objective)
             if point.system or worn:
                 system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge, system), 0
@@ -316,7 +318,7 @@ class Newton:
         steps.
         """
         residual = -point.gradient
-        step = _centred(system.solve(residual))
+        step = centred(system.solve(residual))
         if point.predictor is None:
             return step, first, 0
         begin = float((residual * step).sum())
@@ -325,52 +327,14 @@ class Newton:
             tol = _LOOSE if self.rough else _TIGHT
         else:
             tol = max(_TIGHT, min(_LOOSE, begin / first if first > 0 else _LOOSE))
-        rows, goal = self.held or self.rows, max(tol * begin, least)
         most = self._most_spent if self.rough else _MOST_PRODUCTS
         parts = self.loss.curvature_parts(self._targets, point.predictor)
-        step, products = self._conjugate(rows, parts, residual, system, goal, most)
-        step = _centred(step)
+        second = SecondDerivative(self.held or self.rows, self.loss, parts, system.scaled_ridge, self.fit_intercept)
+        step, products = second.solve(residual, system, max(tol * begin, least), most)
+        step = centred(step)
         if not float((step * point.gradient).sum()) < 0.0:  # no descent, by rounding: the system alone gives one
-            step = _centred(system.solve(-point.gradient))
+            step = centred(system.solve(-point.gradient))
         return step, first, products
-
-    def _conjugate(
-        self,
-        rows: FeatureRows,
-        parts: Array,
-        right: Floats,
-        system: System,
-        goal: float,
-        most: float = _MOST_PRODUCTS,
-        weight: float = 1.0,
-    ) -> tuple[Floats, int]:
-        """Return X with `H X = V` up to a residual R with `R'F F'R <= goal`, and the number of products.
-
-        `parts` are the loss's `curvature_parts` at the rows.
-        """
-        residual, x = right.copy(), np.zeros_like(right)
-        direction, products = _centred(system.solve(residual)), 0
-        size = float((residual * direction).sum())
-        while (size > goal or not products) and products < most:
-            image = self._curved(rows, parts, direction, system.scaled_ridge, weight)
-            along = float((direction * image).sum())
-            if not along > 0.0:  # rounding
-                break
-            products += 1
-            x += size / along * direction
-            residual -= size / along * image
-            # Only functions that sum to zero over the targets: along others H is the ridge alone, far below the system.
-            solved, before = _centred(system.solve(residual)), size
-            size = float((residual * solved).sum())
-            direction = solved + size / before * direction
-        return x, products
-
-    def _curved(self, rows: FeatureRows, parts: Array, vectors: Floats, scaled_ridge: float, weight: float) -> Floats:
-        """Return `H V`, H the second derivative of the objective of the rows, each counted with a further weight."""
-        image = weight * rows.curved(self.loss, parts, vectors)
-        image[:-1] += scaled_ridge * vectors[:-1]
-        image[-1] *= self.fit_intercept
-        return image
 
 
 def _is_small(step: Floats, at: Floats) -> bool:
@@ -389,11 +353,6 @@ def _as_vectors(solution: RidgeSolution) -> Floats:
 
 def _as_solution(vectors: Floats) -> RidgeSolution:
     return RidgeSolution(vectors[:-1], vectors[-1])
-
-
-def _centred(vectors: Floats) -> Floats:
-    """Return functions that sum to zero over the targets: they have the same probabilities, and a smaller norm."""
-    return vectors - vectors.mean(axis=1, keepdims=True) if vectors.shape[1] > 1 else vectors
 
 
 def _curvature_moments(block: Floats) -> Moments:
