@@ -15,6 +15,7 @@ from ridgemark.linalg import largest_eigenvalue
 from ridgemark.operators import NystromFactor
 from ridgemark.parameters import positive_count
 from ridgemark.path import LeaveOneOut
+from ridgemark.rows.places import as_written
 from ridgemark.solvers import LandmarkFit
 
 
@@ -109,7 +110,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         lower, upper = self.effective_dimension
-        noise = ", ".join(f"{value:.4g}" for value in self.noise)
+        noise = ", ".join(map(as_written, self.noise))
         lines = [
             f"rows                 {len(self.leverage):,} ({self.n_duplicates:,} equal to an earlier one)",
             f"noise (sd)           {noise}",
@@ -128,8 +129,8 @@ class Diagnosis:
         for entry in self.top():
             mark = " (a landmark)" if entry.landmark else ""
             lines.append(
-                f"{entry.row:>10} {entry.leverage:>9.3f} {entry.loo_residual:>13.4g} {entry.studentised:>12.2f} "
-                f"{entry.cook_distance:>9.2e}  {entry.why}{mark}"
+                f"{entry.row:>10} {entry.leverage:>9.3f} {as_written(entry.loo_residual):>13} "
+                f"{entry.studentised:>12.2f} {entry.cook_distance:>9.2e}  {entry.why}{mark}"
             )
         return "\n".join(lines)
 

@@ -20,6 +20,7 @@ from ridgemark.losses import Loss
 from ridgemark.operators import CrossTask
 from ridgemark.passes import RowPasses, Summed, Workspace
 from ridgemark.rows import Block, dense, row_weights
+from ridgemark.rows.places import as_written
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tables.dates import ELAPSED
 from ridgemark.tables.schema import CODE, MISSING, VALUE, Field, Schema
@@ -278,9 +279,9 @@ class EffectsSummary:
             of_target = f" on {_escaped(self.targets[t])}" if self.targets else f" on target {t}" if several else ""
             cells = [heads]
             for record in self.to_record()[t * len(self.effects) : (t + 1) * len(self.effects)]:
-                words = [format(record[name], ".2f" if name == "t_value" else ".4g") for name in names]
+                words = [f"{record[name]:.2f}" if name == "t_value" else as_written(record[name]) for name in names]
                 names_and_units = [_escaped(record["column"]), _escaped(record["unit"])]
-                cells.append([*names_and_units, *words, *(f"{number:.4g}" for number in record["quartiles"])])
+                cells.append([*names_and_units, *words, *map(as_written, record["quartiles"])])
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines += [f"Average effects{of_target} over {self.n_rows:,} rows, and quartiles over the rows", ""]
             for row in cells:

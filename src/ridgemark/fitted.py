@@ -458,6 +458,7 @@ class RunRecord:
     held_out: Measured = None  # other rows, observed and predicted, with their errors
     threshold: ThresholdRecord = None  # chosen for a cost or a rate
     boosting: BoostingRecord = None  # errors of boosting by cross-validation
+    findings: Mapping[str, str] | None = None  # of `check` about the rows of the fit: what it is about, and a sentence
     seconds: float | None = _not_saved()
     peak_bytes: int | None = _not_saved()
     waiting_share: float | None = _not_saved()

@@ -13,6 +13,7 @@ from ridgemark.losses import ClassLoss, Loss
 from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses
 from ridgemark.path import leave_out, left_out_predictor
+from ridgemark.rows.places import as_written
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, systems_of_moments
 
 
@@ -203,8 +204,9 @@ class LossDiagnosis:
         for entry in self.top():
             mark = " (a landmark)" if entry.landmark else ""
             lines.append(
-                f"{entry.row:>10} {entry.leverage:>9.3f} {entry.target:>10.4g} {entry.predicted:>10.4g} "
-                f"{entry.loss:>13.4g} {entry.cook_distance:>9.2e}  {entry.why}{mark}"
+                f"{entry.row:>10} {entry.leverage:>9.3f} {as_written(entry.target):>10} "
+                f"{as_written(entry.predicted):>10} {as_written(entry.loss):>13} "
+                f"{entry.cook_distance:>9.2e}  {entry.why}{mark}"
             )
         return "\n".join(lines)
 

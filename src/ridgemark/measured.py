@@ -6,6 +6,8 @@ The annotations say what a file must hold (`persistence/checking.py`).
 from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired, TypeAlias, TypedDict
 
+AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
+
 Label: TypeAlias = str | bool | int | float
 
 
@@ -63,6 +65,8 @@ class _LabelErrors(TypedDict):
     log_loss: float
     by_class: list[float]
     rms: Annotated[float, ">= 0"]
+    far: NotRequired[float]
+    far_errors: NotRequired[list[Annotated[list[float], "(3)", "any"]]]
     sets: Annotated[list[float], "(3)"]
     confusion: list[list[float]]
     calibration: list[Annotated[list[float], "(3)"]]
@@ -81,6 +85,8 @@ class _LossErrors(TypedDict):
     below: Annotated[list[float], "(t)", ">= 0"]
     below_error: Annotated[list[float], "(t)", ">= 0"]
     coverage: float | None
+    far: NotRequired[float]
+    far_errors: NotRequired[list[Annotated[list[float], "(3)", "any"]]]
     observed: Annotated[list[list[float]], "any"]
     predicted: Annotated[list[list[float]], "(t)", "any"]
     lower: NotRequired[Annotated[list[list[float]], "any"]]

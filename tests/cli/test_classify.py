@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ridgemark import NystromClassifier, load, open_rows
-from ridgemark.cli.classes import sample
+from ridgemark.estimators.measuring.classes import sample
 from tests.classes.problems import labelled
 
 OPTIONS = ["--kernel", "gaussian", "--bandwidth", "1", "--landmarks", "30"]

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from ridgemark import ExactKernelRidge, NystromRidge, load, open_rows
 from ridgemark.cli import commands
-from ridgemark.cli.measures import repeated_share
+from ridgemark.estimators.measuring import repeated_share
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
-from ridgemark.report.fit_words import printable
+from ridgemark.report.writing import printable
 from ridgemark.selection import Leverage
 from tests.browser import look
 from tests.cli.conftest import ODD, write_rows
@@ -79,9 +79,11 @@ def test_the_page_shows_fit_errors_certificate_and_influential_rows(reported):
         assert f'<th scope="row" class="number" data-heading="row">{row.row}</th>' in page
 
 
-@pytest.mark.parametrize("width", [360, 1200])
-def test_the_page_fits_the_browser_window_without_errors(reported, width, tmp_path):
-    scroll_width, n_words, smallest, messages = look(reported / "m.html", width, tmp_path)
+@pytest.mark.parametrize(("width", "folded"), [(360, True), (390, False), (1200, False)])
+def test_the_page_fits_the_browser_window_without_errors(reported, width, folded, tmp_path):
+    text = (reported / "m.html").read_text()
+    (tmp_path / "page.html").write_text(text if folded else text.replace("<details>", "<details open>"))
+    scroll_width, n_words, smallest, messages = look(tmp_path / "page.html", width, tmp_path)
     assert messages == []
     assert scroll_width <= width
     assert n_words > 20

@@ -221,8 +221,8 @@ def test_the_page_names_the_columns_that_are_features(ridgemark, tmp_path):
     _, out, _ = ridgemark(*fit)
     assert "60 rows of 2 columns" in " ".join(out.split())
     page = (tmp_path / "m.html").read_text()
-    assert "Columns: x, text." in page
-    assert "Of 2 columns the predictions vary most" in page
+    assert "y, predicted from 2 columns of 60 rows" in page
+    assert 'data-heading="read as">left out: one value</td>' in page
 
 
 @pytest.fixture

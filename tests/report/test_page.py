@@ -37,6 +37,9 @@ BLOCKS = [
     lambda text: html.heading(text),
     lambda text: html.note(text),
     lambda text: html.bullets([text]),
+    lambda text: html.lead(text),
+    lambda text: html.labelled([(text, text)]),
+    lambda text: html.folded(text, text, [html.paragraph(text)], "h3"),
     lambda text: html.badge(text, "good"),
     lambda text: html.key_numbers([(text, text)]),
     lambda text: html.contents([(text, text)]),
@@ -87,6 +90,15 @@ def test_tables_have_row_and_column_headers_and_scroll_by_keyboard():
     assert region["tabindex"] == "0"
     assert region["aria-label"] == "numbers"
     assert any(tag == "caption" for tag, _ in tags)
+
+
+def test_folded_contents_are_reached_by_their_anchor_and_open_in_print():
+    tags = Parsed(html.page("title", [html.folded("More", "more", [html.paragraph("hidden")])])).tags
+    names = [tag for tag, _ in tags]
+    assert names.index("details") < names.index("summary") < names.index("h2")
+    assert ("div", {"id": "more"}) in tags  # inside the details: a browser opens them for a link to it
+    printed = html.style().split("@media print")[1]
+    assert "details::details-content" in printed
 
 
 def test_a_row_of_the_wrong_length_is_refused():

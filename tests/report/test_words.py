@@ -9,8 +9,10 @@ import pytest
 from ridgemark import NystromRidge
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
-from ridgemark.report.fit_words import distance_words, explained, how_much, quality_lines, tuning_lines
+from ridgemark.report.fit_words import tuning_lines
 from ridgemark.report.number_page import path_figure
+from ridgemark.report.promises import distance_words
+from ridgemark.report.quality import explained, how_much, quality_lines
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))
@@ -87,7 +89,7 @@ def test_a_bound_that_says_nothing_is_not_shown():
 def test_the_distance_is_a_share_of_the_error_without_an_exponent(times, share, monkeypatch):
     model = fitted(SMOOTH, certify_with="audit")
     bounds = np.atleast_1d(model.certificate_.bound)
-    monkeypatch.setattr("ridgemark.report.fit_words.fitted_error", lambda _: bounds / times)
+    monkeypatch.setattr("ridgemark.report.promises.fitted_error", lambda _: bounds / times)
     assert f", {share} of the error" in distance_words(model)
 
 

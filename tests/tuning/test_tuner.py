@@ -397,9 +397,9 @@ def test_without_targets_nothing_can_be_tuned():
 
 
 def test_names_stand_for_tuners():
-    assert make_tuner("metric") == Tuner(levels=("metric",))
-    assert make_tuner("auto") == Tuner()
-    assert make_tuner("median") is None
+    assert make_tuner("metric", Tuner(rows=900)) == Tuner(rows=900, levels=("metric",))
+    assert make_tuner("auto", Tuner(rows=900)) == Tuner(rows=900)
+    assert make_tuner("median", Tuner()) is None
 
 
 @pytest.mark.filterwarnings("ignore::ridgemark.errors.ColumnWarning")  # which says that the target is constant

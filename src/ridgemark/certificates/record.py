@@ -13,6 +13,7 @@ from ridgemark import bounds
 from ridgemark.backends import Floats
 from ridgemark.certificates.rounding import primal_value
 from ridgemark.errors import NumericalError, ParameterError
+from ridgemark.rows.places import as_written
 from ridgemark.solvers import LandmarkFit
 
 Kind = Literal["audit", "operator", "trace"]
@@ -173,7 +174,7 @@ def fingerprint(fit: LandmarkFit) -> list[float]:
 
 def spent(cost: Mapping[str, float]) -> str:
     """Return a cost in words; without seconds where the time is not recorded."""
-    entries = f"{cost['kernel_entries']:.3g} kernel entries"
+    entries = f"{as_written(cost['kernel_entries'], 3)} kernel entries"
     return f"{entries}, {cost['seconds']:.2g} s" if "seconds" in cost else entries
 
 
@@ -261,4 +262,4 @@ def rounded_up(value: float, digits: int = 3) -> str:
         return f"{value:g}"
     value = max(value, float(np.finfo(np.float64).tiny))  # below it the unit would be zero
     unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
+    return as_written(math.ceil(value / unit * (1 - 1e-12)) * unit, digits)

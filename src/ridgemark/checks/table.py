@@ -20,7 +20,7 @@ from ridgemark.rows import BaseRows, RowSource, dense, open_rows, without_featur
 from ridgemark.rows.arrays import ArrayRows
 from ridgemark.rows.base import Array
 from ridgemark.rows.column import Cells, NoFeatures, number_column, words
-from ridgemark.rows.places import Place, row_of
+from ridgemark.rows.places import Place, as_written, row_of
 from ridgemark.tables.date_forms import FORMS
 from ridgemark.tables.dates import seconds
 from ridgemark.tables.schema import column_names
@@ -119,7 +119,7 @@ class Column:
         """Return a value as people write it."""
         if self.levels is not None:
             return repr(str(self.levels[int(value)]))
-        return f"{value:,.0f}" if value % 1 == 0 and abs(value) < 1e15 else f"{value:.6g}"
+        return as_written(value, 15 if value % 1 == 0 else 6)
 
 
 @dataclass(frozen=True, eq=False)

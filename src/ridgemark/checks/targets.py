@@ -8,7 +8,7 @@ from scipy.stats import skew, spearmanr
 from ridgemark.checks.quick_fit import quick_fit, some_rows
 from ridgemark.checks.record import Finding, share
 from ridgemark.checks.table import Table
-from ridgemark.rows.places import listed, shown
+from ridgemark.rows.places import as_written, listed, shown
 
 _FEWEST, _FEWEST_VALUES = 50, 15  # rows, and different values
 SKEWED = 1.0  # skewness, after the few largest values are drawn in
@@ -65,8 +65,9 @@ def _skewed(table: Table) -> Iterator[Finding]:
     yield Finding(
         "skewed target",
         (),
-        f"the target has a long tail {tail} (skewness {skewness:.1f}; 90% of its values lie between {low:.6g} and "
-        f"{high:.6g}, half below {middle:.6g}), and errors of a quick fit grow towards it",
+        f"the target has a long tail {tail} (skewness {skewness:.1f}; 90% of its values lie between "
+        f"{as_written(low, 6)} and {as_written(high, 6)}, half below {as_written(middle, 6)}), and errors of a "
+        "quick fit grow towards it",
         "a few large values weigh most in the fit, and intervals are too wide for the others",
         'target_transform="auto"; command line: --target-transform auto',
         {"skewness": skewness, "fan": fan},

@@ -15,6 +15,7 @@ from ridgemark.estimators.table_reader import encoded_rows
 from ridgemark.explaining import values_in_words
 from ridgemark.report.fit_words import predictor_name
 from ridgemark.rows import shown
+from ridgemark.rows.places import as_written
 
 _MOST = 10  # columns of a row
 
@@ -82,16 +83,20 @@ def _as_text(record: dict[str, Any], what: str) -> str:
     head = ["", "", *record["outputs"]] if several else []
     largest = [entry for entry in record["contributions"] if any(entry["contribution"])]
     cells = [head] if several else []
-    cells.append(["mean over rows of the fit", "", *(f"{number:.4g}" for number in record["base"])])
+    cells.append(["mean over rows of the fit", "", *map(as_written, record["base"])])
     for entry in largest[:_MOST]:
-        cells.append([entry["column"], entry["value"], *(f"{number:+.4g}" for number in entry["contribution"])])
+        cells.append([entry["column"], entry["value"], *map(_signed, entry["contribution"])])
     if len(largest) > _MOST:
         rest = np.sum([entry["contribution"] for entry in largest[_MOST:]], axis=0)
-        cells.append([f"{len(largest) - _MOST} other columns", "", *(f"{number:+.4g}" for number in rest)])
-    cells.append([what, "", *(f"{number:.4g}" for number in record["prediction"])])
+        cells.append([f"{len(largest) - _MOST} other columns", "", *map(_signed, rest)])
+    cells.append([what, "", *map(as_written, record["prediction"])])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [f"Row {record['row']}", ""]
     for name, value, *numbers in cells:
         right = [number.rjust(width) for number, width in zip(numbers, widths[2:], strict=True)]
         lines.append("  ".join([name.ljust(widths[0]), value.ljust(widths[1]), *right]).rstrip())
     return "\n".join(lines)
+
+
+def _signed(number: float) -> str:
+    return as_written(number, sign="+")

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
+from ridgemark.checks import check
 from ridgemark.cli import classes, losses
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
@@ -19,11 +20,12 @@ from ridgemark.cli.measures import held_out, kind_of, measure, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
-from ridgemark.estimators import NystromClassifier, NystromRegressor, NystromRidge
+from ridgemark.estimators import NystromClassifier, NystromRegressor, NystromRidge, measuring
 from ridgemark.estimators.saving import save_model
 from ridgemark.evaluate import boosting
 from ridgemark.fitted import RunRecord
 from ridgemark.losses import OF_NUMBERS
+from ridgemark.measured import AUDITED
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
@@ -56,11 +58,16 @@ def _cost(text: str) -> list[float]:
     "--landmarks", shared.count_or_auto, "Number of landmarks; auto: from the effective dimension.", "COUNT", "auto"
 )
 @shared.option("--selection", click.Choice(sorted(SELECTIONS)), "How landmarks are chosen.", default="auto")
+@shared.choice_option(
+    "--effort",
+    ["default", "fast", "high"],
+    "fast: a shorter search for the kernel and fewer landmarks; high: a longer one, and up to twice as many.",
+)
 @shared.fit_options
 @shared.option(
     "--certify",
     click.Choice(["audit", "operator", "trace"]),
-    f"Certificate of the distance to exact; by default audit up to {shared.AUDITED:,} rows and trace beyond; "
+    f"Certificate of the distance to exact; by default audit up to {AUDITED:,} rows and trace beyond; "
     "with --classify or --loss audit up to the same number, and none beyond.",
 )
 @shared.test_option
@@ -142,10 +149,10 @@ def command(
         model = _estimator(options, random_state=seed, progress=tell)
         with _resumable(options["checkpoint"]):
             model.fit(source, checkpoint=options["checkpoint"])
-        about = replace(about, target_names=kind_of(model).target_names(model, about.target_names))
+        about = replace(about, target_names=measuring.kind_of(model).target_names(model, about.target_names))
         with _kept(model, about, output, force, True if options["keep_sums"] else "predict") as save:
             run = measure(model, about, source, options["certify"])
-            run = replace(run, **_asked(model, source, options))
+            run = replace(run, **_asked(model, source, options), findings=_findings(source, options))
             if test is not None and other is not None:
                 run = replace(run, held_out=held_out(model, other, test))
             run = replace(run, seconds=time.perf_counter() - begin)
@@ -158,7 +165,7 @@ def command(
 
 def _estimator(options: Mapping[str, Any], **more: Any) -> Any:
     """Return the estimator that the options ask for."""
-    chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
+    chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "effort", "device")}
     chosen |= {"n_landmarks": options["landmarks"], **more}
     if options["loss"]:
         levels = options["quantiles"]
@@ -169,6 +176,15 @@ def _estimator(options: Mapping[str, Any], **more: Any) -> Any:
         return NystromClassifier(**chosen, class_weight=weight)
     transform = None if options["target_transform"] == "none" else options["target_transform"]
     return NystromRidge(**chosen, target_transform=transform)
+
+
+def _findings(source: RowSource, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what `check` sees in the rows of one target, without what an option of this fit answers."""
+    if source.n_targets != 1:
+        return {}
+    answered = options["loss"] or options["target_transform"] != "none"
+    findings = [finding for finding in check(source).findings if not (finding.fault == "skewed target" and answered)]
+    return {" ".join([finding.fault, *map(shown, finding.columns)]): str(finding) for finding in findings}
 
 
 def _asked(model: Any, source: RowSource, options: dict[str, Any]) -> dict[str, Any]:

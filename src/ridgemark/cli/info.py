@@ -11,7 +11,8 @@ from ridgemark.cli.data import load_model
 from ridgemark.cli.measures import kind_of, summary
 from ridgemark.cli.output import print_result
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import interval_shortage, kernel_words, n_columns, used_names
+from ridgemark.report.fit_words import kernel_words, n_columns, used_names
+from ridgemark.report.promises import interval_shortage
 from ridgemark.rows.places import listed, shown
 
 

@@ -1,8 +1,6 @@
 """What commands measure of a fit, as plain numbers, and say of it; `KINDS` has what differs with what is predicted."""
 
-import sys
-from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,34 +9,22 @@ import click
 import numpy as np
 
 from ridgemark.cli import classes, losses, numbers
-from ridgemark.estimators.table_reader import encoded_source
+from ridgemark.estimators import measuring
+from ridgemark.estimators.measuring import measure
 from ridgemark.fitted import RunRecord
 from ridgemark.report import fit_words as words
 from ridgemark.rows import RowSource, shown
-from ridgemark.rows.distinct import count_distinct, row_hashes, share_in_common
+
+__all__ = ["KINDS", "fit_and_measure", "held_out", "kind_of", "measure", "summary"]
 
 KINDS = {"numbers": numbers, "classes": classes, "losses": losses}
 
-_HASHED = 65536  # rows hashed at a time
-_DIFFERENT = 0.9  # share of distinct rows from which on the features of a row identify it
 _TUNING = ("level", "kernel", "reason", "dropped", "judged_error", "n_tuning", "n_judging", "n_evaluations", "seconds")
 
 
 def kind_of(model: Any) -> ModuleType:
     """Return the functions for what a model predicts."""
     return KINDS[words.predicts(model)]
-
-
-def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = None) -> RunRecord:
-    """Calibrate and certify a fitted model; return the record with its errors, memory and waiting."""
-    kind_of(model).certify(model, source, kind)
-    return replace(
-        about,
-        n_rows=source.n_rows,
-        sample=kind_of(model).sample(model, source),
-        peak_bytes=_peak_memory(),
-        waiting_share=model.waiting_share_,
-    )
 
 
 def fit_and_measure(model: Any, source: RowSource) -> RunRecord:
@@ -49,34 +35,11 @@ def fit_and_measure(model: Any, source: RowSource) -> RunRecord:
 
 def held_out(model: Any, source: RowSource, path: Path) -> dict[str, Any]:
     """Return the errors on test rows; a warning says how many have the features of training rows."""
-    repeated = round(repeated_share(model, encoded_source(model, source)) * source.n_rows)
-    if repeated:
+    errors = measuring.held_out(model, source)
+    if repeated := errors["repeated"]:
         count = f"{repeated:,} of the {source.n_rows:,} rows of {shown(path)}"
         click.echo(f"ridgemark: {count} have the features of training rows; expect a larger error on others", err=True)
-    about = {"data": path.name, "n_rows": source.n_rows, "repeated": repeated}
-    return about | kind_of(model).held_out(model, source)
-
-
-def repeated_share(model: Any, source: RowSource) -> float:
-    """Return the share of rows whose features are those of a training row, by the smallest hashes of these.
-
-    An estimate for more than 2,048 training rows. Zero where many training rows have equal features, so that equal
-    features do not tell the same row.
-    """
-    hashes = model._model.rows.hashes
-    if count_distinct(hashes) < _DIFFERENT * model._model.choice.sums.n_rows:
-        return 0.0
-    return share_in_common(hashes, np.concatenate([row_hashes(block) for block in source.blocks(_HASHED)]))
-
-
-def _peak_memory() -> int | None:
-    """Return the peak memory of this process in bytes; None where the system does not report it."""
-    with suppress(ImportError):
-        import resource  # not on Windows
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return int(peak if sys.platform == "darwin" else peak * 1024)
-    return None
+    return {"data": path.name} | errors
 
 
 def summary(model: Any, run: RunRecord) -> dict[str, Any]:

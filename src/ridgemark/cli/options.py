@@ -20,8 +20,6 @@ from ridgemark.tuning import LEVELS
 Command = Callable[..., Any]
 Key = str | int
 
-AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
-
 
 def key(text: str) -> Key:
     """Return a column key: digits are a position (-1 is the last) unless a column has that name."""

@@ -28,8 +28,8 @@ from rich.text import Text
 
 from ridgemark.errors import ParameterError
 from ridgemark.persistence.files import replacing
-from ridgemark.report.fit_words import spoken
 from ridgemark.report.tables import write_csv
+from ridgemark.report.writing import spoken
 from ridgemark.rows.arrow import write_parquet
 from ridgemark.rows.arrow_column import require_pyarrow
 from ridgemark.rows.places import shown

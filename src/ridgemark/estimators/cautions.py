@@ -13,7 +13,7 @@ from ridgemark.errors import (
 )
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.kernels.stationary import StationaryKernel
-from ridgemark.rows.places import shown
+from ridgemark.rows.places import as_written, shown
 
 _NEARLY_ALL = 0.99  # of the squared distance between rows
 _ROUNDING = 1e-15  # of a target's mean, relative
@@ -53,7 +53,8 @@ def warn_of_constant(fit, names):
     for k in np.flatnonzero(known & (spread <= _ROUNDING * np.abs(value))):
         which = "the target" if len(value) == 1 else f"target {k}"
         which = which if names is None else f"the target {shown(names[k])}"
-        warn_user(f"{which} is {value[k]:.6g} in all rows, and so is every prediction; check the target", ColumnWarning)
+        said = f"{which} is {as_written(value[k], 6)} in all rows, and so is every prediction; check the target"
+        warn_user(said, ColumnWarning)
 
 
 def warn_of_edge(path):

@@ -64,7 +64,7 @@ class ExactKernelRidge(Regressor, KernelModel):
         Largest number of products with the kernel matrix. If they do not suffice, or `tol` is below rounding, a warning
         gives the distance that was reached, and the landmark model is kept unless the refined one is closer to the
         exact solution.
-    fit_intercept, categorical_features, device, memory_budget, random_state : as for `NystromRidge`
+    fit_intercept, effort, categorical_features, device, memory_budget, random_state : as for `NystromRidge`
         The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
     Attributes
@@ -127,6 +127,7 @@ class ExactKernelRidge(Regressor, KernelModel):
         tol="auto",
         max_iter=200,
         fit_intercept=True,
+        effort="default",
         categorical_features="from_dtype",
         device="cpu",
         memory_budget=None,

@@ -1,5 +1,9 @@
 """Public names of every model that predicts with a kernel, and its predictions."""
 
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_form, in_range
@@ -15,6 +19,35 @@ class KernelModel(LandmarkEstimator):
     tuning_ = FittedName(lambda model: model.tuning, optional=True)
     dual_coef_ = FittedName(lambda model: in_form(model, model.function.dual_coef))
     intercept_ = FittedName(lambda model: in_form(model, model.function.intercept))
+
+    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None, *, overwrite: bool = False) -> Path:
+        """Write an HTML page about the fit, the one of `ridgemark fit --report`; needs the extra `report`.
+
+        The page has one file, which fetches nothing and runs nothing: how good the fit is and beside what, what to
+        mistrust, what matters, intervals, rows, and how it was fitted. What the model does not know is left out: a
+        loaded one has no leave-one-out residuals of all rows (unless saved with `sums=True`) and no times, a fit of
+        classes no errors of single classes without rows, and `ExactKernelRidge` only errors on rows that are given.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; its folder must exist.
+        X : array, sparse matrix, DataFrame or RowSource, optional
+            Rows to measure errors on: others than those of the fit, or all rows of the fit, of which each is then left
+            out. A RowSource has its target, and exposures.
+        y : array of shape (n,) or (n, n_targets), optional
+            Their targets or labels.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+
+        Returns
+        -------
+        path : Path
+        """
+        from ridgemark.estimators.measuring.reporting import write_report  # which imports the estimators
+
+        self._require_fit()
+        return write_report(self, path, X, y, overwrite)
 
     def _values(self, source):
         """Return the fitted function at rows of features, `f(x) = k(x) dual_coef + intercept`."""

@@ -57,7 +57,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         Whether to fit unpenalised constants.
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights by label; "balanced" gives all classes the same total weight.
-    categorical_features, device, memory_budget, random_state, progress : see NystromRidge
+    effort, categorical_features, device, memory_budget, random_state, progress : see NystromRidge
         Columns of categories, where to compute, bytes for the blocks of a pass, seed of all draws, and whether to show
         progress.
 
@@ -112,6 +112,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         certify_with=None,
         fit_intercept=True,
         class_weight=None,
+        effort="default",
         categorical_features="from_dtype",
         device="cpu",
         memory_budget=None,

@@ -60,7 +60,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         With `n_landmarks="auto"` landmarks are doubled until it is met, as `tolerance_` says.
     fit_intercept : bool, default=True
         Whether to fit unpenalised constants.
-    categorical_features, device, memory_budget, random_state, progress : see NystromRidge
+    effort, categorical_features, device, memory_budget, random_state, progress : see NystromRidge
         Columns of categories, where to compute, bytes for the blocks of a pass, seed of all draws, and whether to show
         progress.
 
@@ -117,6 +117,7 @@ class NystromRegressor(RegressorMixin, LandmarkModel):
         failure_probability=0.05,
         certify_with=None,
         fit_intercept=True,
+        effort="default",
         categorical_features="from_dtype",
         device="cpu",
         memory_budget=None,

@@ -83,6 +83,10 @@ class NystromRidge(Regressor, RegressionModel):
         Predictions are means, `alpha + beta g^-1(f)` with two coefficients from rows left out, and positive where all
         targets are. Intervals are quantiles, carried over as they are; a prediction may lie outside its interval. See
         the guide.
+    effort : {"fast", "default", "high"}, default="default"
+        How much work a fit does: "fast" tunes on at most 1,500 rows, and takes fewer landmarks of many rows, as the
+        limit on their work is an eighth; "high" tunes longer, and takes up to twice as many landmarks. A `Tuner`, a
+        kernel that is not tuned and `n_landmarks` win over it.
     categorical_features : "from_dtype", list of names or positions, mask, or None, default="from_dtype"
         Which columns of a table are categories. "from_dtype": those of text or of a categorical type. A list or mask:
         its columns too. None: no column, and text is refused. See the page on tables.
@@ -198,6 +202,7 @@ class NystromRidge(Regressor, RegressionModel):
         solver="auto",
         fit_intercept=True,
         target_transform=None,
+        effort="default",
         categorical_features="from_dtype",
         device="cpu",
         memory_budget=None,

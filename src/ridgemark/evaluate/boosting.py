@@ -7,6 +7,7 @@ import numpy as np
 
 from ridgemark.checks.table import Table, read_table
 from ridgemark.errors import DataError
+from ridgemark.rows.places import as_written
 
 _MOST_LEVELS = 250  # of a category of boosting; more are numbers
 _FEWEST = 20  # rows
@@ -36,7 +37,7 @@ class BoostingErrors:
     def __str__(self) -> str:
         where = f"on {self.n_rows:,} rows by cross-validation in {self.n_splits} parts"
         if self.rms is not None:
-            return f"RMS {self.rms:.4g}, {self.explained:.1%} explained, {where}"
+            return f"RMS {as_written(self.rms)}, {self.explained:.1%} explained, {where}"
         return f"{self.accuracy:.1%} right, log loss {self.log_loss:.4g}, {where}"
 
 

@@ -16,6 +16,7 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.parameters import check_flags, positive_count
 from ridgemark.rows.columns import as_array
+from ridgemark.rows.places import as_written
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +90,11 @@ class Forward:
     def __str__(self) -> str:
         lines = [f"{'from':>19} {'to':>19} {'past':>9} {'rows':>7} {'RMS':>10} {'expected':>10} {'inside':>7}"]
         for window in self.windows:
-            expected = "-" if window.expected is None else f"{window.expected[0]:.4g}"
+            expected = "-" if window.expected is None else as_written(window.expected[0])
             inside = "-" if window.coverage is None else f"{window.coverage[0]:.1%}"
             lines.append(
                 f"{window.begin!s:>19.19} {window.end!s:>19.19} {window.n_past:>9,} {len(window.rows):>7,} "
-                f"{window.rms[0]:>10.4g} {expected:>10} {inside:>7}"
+                f"{as_written(window.rms[0]):>10} {expected:>10} {inside:>7}"
             )
         return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,13 @@ class Curve:
     def is_category(self) -> bool:
         """Whether the values are levels and not numbers or dates."""
         return self.grid.dtype.kind not in "fM"
+
+    def mapped(self, function: Callable[[Floats], Floats]) -> Curve:
+        """Return the curve of a function of the values, which it takes as (m, outputs), one row for each."""
+        values = function(self.rows.reshape(-1, 1 if self.rows.ndim == 2 else self.rows.shape[2]))
+        rows = values.reshape(*self.rows.shape[:2], *values.shape[1:])
+        low, high = np.quantile(rows, _BAND, axis=0)
+        return replace(self, mean=rows.mean(axis=0), rows=rows, low=low, high=high)
 
 
 def curve_of(

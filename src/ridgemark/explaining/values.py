@@ -8,6 +8,7 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.rows import dense
+from ridgemark.rows.places import as_written
 from ridgemark.tables.dates import ELAPSED, moment
 from ridgemark.tables.schema import CODE, MISSING, VALUE, Field
 
@@ -19,7 +20,7 @@ def values_in_words(form: Any, features: Any) -> list[list[str]]:
     """Return for every row of features the values of the user's columns; `form` is the `Form` of the fit."""
     rows = dense(features)
     if form.table is None:
-        return [[f"{value:.4g}" for value in row] for row in rows]
+        return [[as_written(value) for value in row] for row in rows]
     starts = np.searchsorted(form.owners, np.arange(form.n_features + 1))
     parts = list(zip(form.table.fields, starts, starts[1:], strict=False))
     return [[_value(field, row[first:last]) for field, first, last in parts] for row in rows]
@@ -36,7 +37,7 @@ def _value(field: Field, features: Floats) -> str:
         return str(moment(round(since))).replace("T00:00:00", "")
     if VALUE not in field.parts:
         return ""
-    return str(bool(features[0])) if field.kind == "boolean" else f"{features[0]:.6g}"
+    return str(bool(features[0])) if field.kind == "boolean" else as_written(features[0], 6)
 
 
 def _level(field: Field, features: Floats) -> str:

@@ -35,6 +35,7 @@ def fit(passes: RowPasses, recipe: Recipe, rng: np.random.Generator, loss: Loss 
     landmarks = landmarks.without_pivots()
     kept = rows_to_keep(rows, kernel, recipe, loss)
     solved = solve(rows, kernel, sums, recipe, loss, kept)
+    rows.summed.held = None  # the memory of the features of all rows
     if sums.solver == "gradient":
         sums, solved = without_matrices(rows, sums, solved)
         solved = solve_by_gradient(rows, kernel, landmarks, solved)

@@ -33,7 +33,7 @@ def settle_kernel(rows: FitRows, recipe: Recipe, rng: np.random.Generator) -> Fi
     passes, distinct = rows.choosing, rows.distinct
 
     def choose(passes: RowPasses) -> tuple[Kernel, TuningResult | None]:
-        given = recipe.ridge, recipe.fit_intercept, recipe.n_landmarks
+        given = recipe.ridge, recipe.fit_intercept, recipe.n_landmarks, recipe.chosen_effort.tuner
         return choose_kernel(recipe.kernel, recipe.bandwidth, passes, rng, *given)
 
     kernel, tuning = passes.recall("kernel", rng, choose) if isinstance(recipe.kernel, str) else choose(passes)

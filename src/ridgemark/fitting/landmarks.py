@@ -41,7 +41,7 @@ def draw_landmarks(
 ) -> tuple[Landmarks, LandmarkCount]:
     """Choose the number of landmarks, and the landmarks."""
     selection, saved = make_selection(recipe.selection), None if tuning is None else tuning.saved_by_doubling
-    count = count_landmarks(recipe.n_landmarks, problem, rng, selection, saved)
+    count = count_landmarks(recipe.n_landmarks, problem, rng, selection, saved, **recipe.chosen_effort.limits)
     return selection.choose(problem, count.n_landmarks, rng), count
 
 
@@ -88,7 +88,8 @@ def _drawn_alike(
     scores, count = drawn[0].scores, drawn[1]
     if 1 / _MOVED <= problem.sketch_ridge / best.sketch_ridge <= _MOVED:
         return True
-    wanted = count_landmarks(recipe.n_landmarks, best, rng, make_selection(recipe.selection))
+    limits, selection = recipe.chosen_effort.limits, make_selection(recipe.selection)
+    wanted = count_landmarks(recipe.n_landmarks, best, rng, selection, **limits)
     if wanted.n_landmarks > _MORE * count.n_landmarks:
         return False
     if scores is None:

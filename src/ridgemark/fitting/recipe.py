@@ -12,6 +12,7 @@ import numpy as np
 from ridgemark.backends import Flags, Floats
 from ridgemark.certificates import KINDS
 from ridgemark.errors import NumericalError, ParameterError
+from ridgemark.fitting.effort import Effort, effort_of
 from ridgemark.linalg import check_range
 from ridgemark.losses import Moments
 from ridgemark.parameters import check_flags, positive_count, real_number
@@ -38,9 +39,11 @@ class Recipe:
     fit_intercept: bool = False
     solver: Any = "direct"
     certify_with: Any = None
+    effort: Any = "default"
 
     def __post_init__(self) -> None:
         check_ridge(self.ridge)
+        effort_of(self.effort)
         if not (isinstance(self.n_landmarks, str) and self.n_landmarks == "auto"):
             positive_count(self.n_landmarks, "n_landmarks", ' or "auto"')
         _check_one_of("solver", self.solver, SOLVERS)
@@ -60,6 +63,11 @@ class Recipe:
         """Return the recipe with what tuning found of the landmarks."""
         auto = isinstance(self.selection, str) and self.selection == "auto"
         return replace(self, selection="uniform") if auto and tuning and tuning.uniform_landmarks else self
+
+    @property
+    def chosen_effort(self) -> Effort:
+        """The tuner and the share of the usual landmarks."""
+        return effort_of(self.effort)
 
     @property
     def one_ridge(self) -> bool:

@@ -19,7 +19,7 @@ from ridgemark.kernels.gradient import Gradient
 from ridgemark.kernels.stationary import Matern, RadialKernel, prepare_in_metric
 from ridgemark.parameters import real_number
 
-_TILE_ENTRIES = 2**15  # values whose parts are added up in the processor's cache
+_TILE_ENTRIES = 2**16  # values whose parts are added up in the processor's cache
 _LONGEST = 1e15  # lengths in units of the metric: their squares must be numbers of single precision
 
 

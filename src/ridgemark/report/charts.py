@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from ridgemark.explaining import Contributions, Curve, values_in_words
-from ridgemark.report.fit_words import important_columns, printable, shortened
+from ridgemark.report.fit_words import important_columns
 from ridgemark.report.plots import Chart, Series
+from ridgemark.report.writing import printable, shortened
 from ridgemark.rows import dense
+from ridgemark.rows.places import as_written
 
 _TOP, _BARS, _LINES = 10, 20, 20  # columns of a swarm and a waterfall, of importances, and rows of a curve
 _THIRDS = "low value", "middle value", "high value", "text, date or missing"
@@ -24,9 +26,9 @@ def importance_chart(model: Any) -> Chart | None:
     largest = important_columns(model, _BARS)
     if not largest:
         return None
-    shares = [share for _, share in largest]
-    bars = Series("importance", shares, range(len(shares)), kind="bars")
-    return Chart("importance", "", [bars], names=[_name(name) for name, _ in largest])
+    percents = [100.0 * share for _, share in largest]
+    bars = Series("importance", percents, range(len(percents)), kind="bars")
+    return Chart("importance (%)", "", [bars], names=[_name(name) for name, _ in largest])
 
 
 def curve_chart(curve: Curve, output: int = 0, what: str = "prediction") -> Chart:
@@ -34,9 +36,10 @@ def curve_chart(curve: Curve, output: int = 0, what: str = "prediction") -> Char
     mean, low, high = (values.reshape(len(curve.grid), -1)[:, output] for values in (curve.mean, curve.low, curve.high))
     rows = curve.rows.reshape(*curve.rows.shape[:2], -1)[:_LINES, :, output]
     if curve.is_category:
-        ends = {"low": low.tolist(), "high": high.tolist()}
-        points = Series("mean over rows", list(range(len(mean))), mean.tolist(), **ends, kind="points")
-        return Chart(_name(curve.column), what, [points], ticks=[_name(str(level))[:12] for level in curve.grid])
+        order = np.argsort(-mean, kind="stable")
+        ends = {"low": low[order].tolist(), "high": high[order].tolist()}
+        points = Series("mean, and 80% of rows", mean[order].tolist(), list(range(len(mean))), **ends, kind="points")
+        return Chart(what, _name(curve.column), [points], names=[_name(str(curve.grid[k])) for k in order])
     x, label = _numbers(curve)
     ends = {"low": low.tolist(), "high": high.tolist()}
     lines = [Series("mean, and 80% of rows", x, mean.tolist(), **ends, marked=False)]
@@ -46,6 +49,17 @@ def curve_chart(curve: Curve, output: int = 0, what: str = "prediction") -> Char
         for name, k in zip(("a low row", "a middle row", "a high row"), spread, strict=True)
     ]
     return Chart(label, what, lines)
+
+
+def curves_chart(curve: Curve, labels: Sequence[str]) -> Chart:
+    """Return the means of several functions along a column, one for each label."""
+    named = list(zip(labels, curve.mean.T.tolist(), strict=False))
+    if curve.is_category:
+        places = list(range(len(curve.grid)))
+        points = [Series(label, mean, places, kind="points") for label, mean in named]
+        return Chart("mean probability", _name(curve.column), points, names=[_name(str(level)) for level in curve.grid])
+    x, name = _numbers(curve)
+    return Chart(name, "mean probability", [Series(label, x, mean, marked=False) for label, mean in named])
 
 
 def waterfall_chart(
@@ -58,9 +72,7 @@ def waterfall_chart(
     shown, rest = order[:_TOP], order[_TOP:]
     steps = [
         (
-            f"{_name(contributions.column_names[j])} = {words[j]}"
-            if words[j]
-            else _name(contributions.column_names[j]),
+            _name(contributions.column_names[j]) + (f" = {words[j]}" if words[j] else ""),
             values[j],
         )
         for j in shown
@@ -70,7 +82,7 @@ def waterfall_chart(
     starts = [base, *ends[:-1].tolist()] if steps else []
     colours = [_GAIN if step > 0 else _LOSS for _, step in steps]
     bars = Series("contribution", ends.tolist(), range(len(steps)), starts, starts, kind="bars", colour=colours)
-    names = [f"{name}: {step:+.3g}" for name, step in steps]
+    names = [f"{name}\n{as_written(step, 3, '+')}" for name, step in steps]
     return Chart(what, "", [bars], names=names)
 
 

@@ -1,4 +1,4 @@
-"""The figures of the page of a fit: kernel, tuning, importances, ridges searched, predictions, residuals, scores."""
+"""The figures of the page of a fit: kernel, tuning, ridges searched, predictions, residuals, scores."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,29 +6,20 @@ from typing import Any
 import numpy as np
 
 from ridgemark.backends import NUMPY
-from ridgemark.errors import ParameterError
 from ridgemark.kernels import Mixture
 from ridgemark.kernels.mixture import sum_of_profiles
 from ridgemark.report import charts
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import (
-    COVERAGE,
-    important_columns,
-    n_columns,
-    predictor_name,
-    printable,
-    shortened,
-)
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, described, draw
-from ridgemark.rows import ArrayRows, dense
+from ridgemark.report.quality import COVERAGE, coverage_by_group
+from ridgemark.report.writing import printable
+from ridgemark.rows import dense
 from ridgemark.tuning.coordinates import part_name
 from ridgemark.tuning.median import ROWS, median_distance
 
 _POINTS = 200  # points in a plot of scores
-_GROUPS, _FEWEST = 5, 20  # groups of rows whose coverage is shown, and rows in each
-_EFFECTS = 4  # columns whose effects are drawn
-_CURVES, _SWARM, _MOST_COLUMNS = 4, 60, 200  # columns with a curve; rows, and columns at most, of contributions
+_FAR_GROUPS = {0.05: "the farthest 5%", 0.2: "the next 15%", 0.5: "the next 30%", 1.0: "the nearest half"}
 _FADED = 0.02  # a kernel is drawn up to the distance where it falls below this part of its largest value
 
 
@@ -78,116 +69,24 @@ def profile_figure(kernel: Any, landmarks: Any) -> Html | None:
     return figure(
         Chart("distance in the shared metric", "kernel value / largest", lines, log_x=True),
         "profile",
-        "How the radial parts together fall with the distance of two rows, and each of them times its share of the "
-        "weights. The star is at the median distance between landmarks.",
+        "How the kernel falls with the distance between two rows: its radial parts together, and each times its share "
+        "of the weights. The star is at the median distance between landmarks.",
     )
 
 
-def importance_figure(model: Any) -> Html | None:
-    """Return the largest importances as bars; None where they are not known or there is one column."""
-    chart = charts.importance_chart(model)
-    if chart is None:
-        return None
-    shares = chart.series[0].x
-    return figure(
-        chart,
-        "importance",
-        "The importance of a column says how much predictions change when its value is taken from another row. "
-        f"Shown: {len(shares)} of {n_columns(model)} columns, {sum(shares):.1%} of the total.",
-    )
-
-
-def curve_figures(model: Any, what: str) -> list[Html]:
-    """Return the prediction along the most important columns."""
-    figures = []
-    for number, (name, _) in enumerate(important_columns(model, _CURVES)):
-        columns = list(getattr(model, "feature_names_in_", ()))
-        curve = model.curve(columns.index(name) if columns else int(name.removeprefix("column ")))
-        caption = (
-            f"The {what} along {shortened(printable(name))}, the other columns as in {len(curve.rows)} rows of the "
-            "fit: their mean, and between which values four fifths of them lie."
-        )
-        figures.append(figure(charts.curve_chart(curve, what=what), f"curve-{number}", caption))
-    return figures
-
-
-def contribution_figures(model: Any) -> list[Html]:
-    """Return the contributions at rows of the fit, and at the one of median prediction and two at its ends."""
-    form, background = model._model.schema, model._model.background
-    if background is None or not 1 < n_columns(model) <= _MOST_COLUMNS:
-        return []
-    rows = background.rows[:_SWARM]
-    some = ArrayRows(rows)
-    some.encoded = True  # kept rows are features, not the columns of a table
-    try:
-        contributions = model.contributions(some)
-    except ParameterError:  # a kernel without derivatives
-        return []
-    values = contributions.values.reshape(rows.shape[0], form.n_features, -1)[:, :, 0]
-    if not values.any():  # every prediction is the same
-        return []
-    totals = values.sum(axis=1)
-    order, words = np.argsort(totals, kind="stable"), charts.words_of(form, rows)
-    kind = "Shapley values" if contributions.kind == "shapley" else "Path integrals"
-    swarm = figure(
-        charts.swarm_chart(contributions, form, rows),
-        "swarm",
-        f"What each column contributes to the prediction at {rows.shape[0]} rows of the fit, from the mean over "
-        f"others. {kind}; those of a row add up to its prediction.",
-    )
-    chosen = {"smallest": order[0], "median": order[len(order) // 2], "largest": order[-1]}
-    return [swarm] + [
-        figure(
-            charts.waterfall_chart(contributions, int(row), words[row], what=predictor_name(model)),
-            f"waterfall-{which}",
-            f"The row of the {which} prediction among these: how its columns lead from the mean, "
-            f"{float(np.atleast_1d(contributions.base)[0]):.4g}, to its prediction, the largest first.",
-        )
-        for which, row in chosen.items()
-        if values[row].any()
-    ]
-
-
-def far_figure(rows: Any) -> Html | None:
-    """Return the errors of rows by how far they are from the data; None where that is not known."""
+def far_figure(rows: Any, what: str = "error (RMS)") -> Html | None:
+    """Return the errors of held-out rows by how far they are from the data; None where that is not known."""
     if rows is None or "far_errors" not in rows:
         return None
     shares, errors, counts = map(list, zip(*rows["far_errors"], strict=True))
-    names = [f"{share:.0%}" for share in shares]
-    points = Series("error (RMS)", list(range(len(errors))), errors, kind="line")
+    names = [f"{_FAR_GROUPS[share]} ({int(count):,} rows)" for share, count in zip(shares, counts, strict=True)]
+    points = Series(what, errors, list(range(len(errors))), kind="points")
     return figure(
-        Chart("share of rows of the fit that are as far, at most", "error (RMS)", [points], ticks=names),
+        Chart(what, "", [points], names=names),
         "far",
-        f"Errors of {sum(map(int, counts)):,} held-out rows by how far they are from the data, the farthest left. "
-        f"{rows['far']:.1%} of the rows are farther than 95% of the rows of the fit.",
+        "Held-out rows in groups, by how far they are from the rows of the fit. The first group is as far away as the "
+        f"farthest 5% of the rows of the fit are from the others; {rows['far']:.1%} of the held-out rows are in it.",
     )
-
-
-def effect_figures(model: Any, summary: Any) -> list[Html]:
-    """Return the effects of the most important columns at some rows, against the columns' values, on the first target.
-
-    A column of two values has one difference, and no figure.
-    """
-    rows = np.linspace(0, summary.n_rows - 1, min(summary.n_rows, 2 * _POINTS)).astype(np.intp)
-    points = model.calibration_.rows[rows]
-    some, table = ArrayRows(points), model._model.schema.table
-    some.encoded = True  # kept rows are features, not the columns of a table
-    values = np.asarray(model.effects(some)).reshape(len(rows), len(summary.effects), -1)
-    points = dense(points)
-    features = np.array([effect.columns[0] for effect in summary.effects])
-    importances = model.feature_importances_[features if table is None else table.owners[features]]
-    order = [j for j in np.argsort(-importances, kind="stable") if not summary.effects[j].before]
-    figures = []
-    for j in order[:_EFFECTS]:
-        name, average = shortened(printable(summary.effects[j].name)), float(summary.average[j, 0])
-        drawn = Series("effect at a row", points[:, features[j]].tolist(), values[:, j, 0].tolist(), kind="points")
-        chart = Chart(name, "change of the prediction per unit", [drawn], [("corrected average", average)])
-        caption = (
-            f"Effect of {name} against its value, at {len(rows)} rows; the average, corrected for the ridge, is "
-            f"{average:.3g}."
-        )
-        figures.append(figure(chart, f"effect-{j}", caption))
-    return figures
 
 
 def path_figure(
@@ -227,7 +126,7 @@ def predicted_figure(rows: Any, which: str, target: int, name: str, log: bool = 
     observed, predicted = rows["observed"][target], rows["predicted"][target]
     lower, upper = (rows[side][target] if side in rows else None for side in ("lower", "upper"))
     series = Series("observed", predicted, observed, lower, upper, kind="points")
-    bars = f" Bars are prediction intervals with target coverage {COVERAGE:.0%}." if "lower" in rows else ""
+    bars = f" Bars: intervals that should hold {COVERAGE:.0%} of new observations." if "lower" in rows else ""
     log = log and min(map(min, filter(None, (observed, predicted, lower)))) > 0
     chart = Chart("predicted", "observed", [series], diagonal="observed = predicted", log_x=log, log_y=log)
     return figure(chart, f"predicted-{target}", f"{printable(name)}: {len(observed)} {which}.{bars}")
@@ -246,21 +145,18 @@ def residual_figure(rows: Any, which: str, target: int, name: str) -> Html:
 
 def coverage_figure(rows: Any, which: str) -> Html | None:
     """Return the share of rows inside their interval in groups of the prediction; None for few rows or no intervals."""
-    if rows is None or "lower" not in rows or len(rows["observed"][0]) < _GROUPS * _FEWEST:
+    groups = coverage_by_group(rows)
+    if not groups:
         return None
-    observed, predicted, lower, upper = (
-        np.array(rows[name][0]) for name in ("observed", "predicted", "lower", "upper")
-    )
-    groups = np.array_split(np.argsort(predicted, kind="stable"), _GROUPS)
-    shares = np.array([np.mean((lower[g] <= observed[g]) & (observed[g] <= upper[g])) for g in groups])
-    spread = np.array([2.0 * np.sqrt(COVERAGE * (1 - COVERAGE) / len(g)) for g in groups])
-    middles = [float(np.median(predicted[g])) for g in groups]
-    band = (shares - spread).tolist(), np.minimum(shares + spread, 1.0).tolist()
-    series = Series("share inside", middles, shares.tolist(), *band, kind="points", colour=2)
+    ends = [(group.share - 2.0 * group.error, min(group.share + 2.0 * group.error, 1.0)) for group in groups]
+    low, high = map(list, zip(*ends, strict=True))
+    middles, shares = [group.middle for group in groups], [group.share for group in groups]
+    series = Series("share inside", middles, shares, low, high, kind="points", colour=2)
     return figure(
         Chart("predicted", "share inside the interval", [series], [(f"asked: {COVERAGE:.0%}", COVERAGE)]),
         "coverage",
-        f"Intervals of {len(observed)} {which} rows, in {_GROUPS} groups by the prediction. Bars: two standard errors.",
+        f"The share of {len(rows['observed'][0])} {which} rows inside their interval, in {len(groups)} groups by the "
+        "prediction. Bars: two standard errors of the share asked for.",
     )
 
 

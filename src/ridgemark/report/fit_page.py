@@ -1,4 +1,4 @@
-"""The page of a fit: four answers, its errors, its distance to exact, its rows, how it was tuned, what was fitted."""
+"""The page of a fit: short answers, errors, what to mistrust, what matters; folded, how it was fitted."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,18 +6,27 @@ from typing import Any
 import numpy as np
 
 from ridgemark.certificates.record import LARGEST_FACTOR, rounded_up, spent
-from ridgemark.report import class_page, loss_page, number_page
+from ridgemark.report import class_page, loss_page, number_page, promises, quality
+from ridgemark.report import explain_figures as explain
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
-from ridgemark.report.fit_tables import pairs
-from ridgemark.report.fit_words import LEVELS, printable
-from ridgemark.report.page import Answer, Column, Html
+from ridgemark.report.cautions import cautions
+from ridgemark.report.first_screen import NOTHING_SEEN, answers, lead
+from ridgemark.report.fit_tables import columns_table, pairs
+from ridgemark.report.fit_words import LEVELS
+from ridgemark.report.page import Column, Html
+from ridgemark.report.writing import printable, spoken
+from ridgemark.rows.places import as_written
 
 PAGES = {"numbers": number_page, "classes": class_page, "losses": loss_page}
 
-_MOST_NAMES = 24
-_FEW = 3  # columns named
+_EXACT = "Exact is the fit by the same kernel and lambda that has every distinct row as a landmark."
+_EFFECT = (
+    "The effect of a column at a row is the derivative of the prediction, its change per unit of the column; of "
+    "levels, the difference that one makes in place of another."
+)
+_MOST_STEPS = 20  # of a fit of all rows
 _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere are left out
     "scaled_ridge": "n lambda",
     "rms_left": "training error (RMS)",
@@ -45,19 +54,19 @@ _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere 
 
 
 class _Fit:
-    """A model fitted from landmarks, the record of its run, and what several sections show of them."""
+    """A model, the record of its run, and what several sections show of them."""
 
     def __init__(self, model: Any, run: Any) -> None:
         self.model, self.run = model, run
         self.parts = PAGES[words.predicts(model)]
-        self.certificate = model.certificate_
+        self.certificate = getattr(model, "certificate_", None)
         self.targets = words.target_names(model, run)
         unknown: list[Any] = [None] * len(self.targets)
-        self.spread = words.target_spread(model) or unknown
-        self.fitted_spread = words.fitted_spread(model) or unknown  # of the targets that the model was fitted to
+        self.spread = quality.target_spread(model) or unknown
+        self.fitted_spread = quality.fitted_spread(model) or unknown  # of the targets that the model was fitted to
         self.loo = self.parts.left_out_error(model, run) or unknown
         self.rows = run.held_out or run.sample
-        self.which = "held-out rows" if run.held_out else f"training rows, {words.OTHERS[words.left_out(model)]}"
+        self.which = "held-out rows" if run.held_out else f"training rows, {quality.OTHERS[words.left_out(model)]}"
 
 
 def fit_page(model: Any, run: Any, version: str, title: str | None = None, first: Sequence[html.Section] = ()) -> str:
@@ -65,67 +74,56 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, first
 
     It is one HTML document with the package's version, and with sections before its own.
     """
-    fit, importance = _Fit(model, run), figures.importance_figure(model)
-    parts, calibrated = fit.parts, hasattr(model, "calibration_")
+    fit = _Fit(model, run)
+    parts, calibrated, seen = fit.parts, hasattr(model, "calibration_"), cautions(fit)
     sections: list[html.Section] = [
         *first,
         ("How good is it?", "good", parts.errors(fit)),
-        ("What matters?", "columns", [importance, *_curves(fit), *parts.effects(fit)] if importance else []),
+        ("What to mistrust", "mistrust", [html.labelled(seen) if seen else html.paragraph(NOTHING_SEEN)]),
+        ("What matters?", "columns", _columns(fit)),
         ("Why these predictions?", "why", [html.side_by_side(drawn)] if (drawn := _contributions(model)) else []),
         ("How sure is a prediction?", "sure", parts.intervals(fit) if calibrated else []),
+        ("Which rows matter?", "rows", parts.rows(fit) if hasattr(model, "diagnose") else []),
+    ]
+    details: list[html.Section] = [
         ("How close to exact?", "exact", _exact(fit)),
-        ("Which rows matter?", "rows", parts.rows(fit)),
         ("How the kernel was tuned", "tuned", _tuned(model) if hasattr(model, "tuning_") else []),
         ("What was fitted", "fitted", _fitted(fit, version)),
         ("Time and memory", "cost", [pairs("Cost of the fit", _costs(model, run))]),
     ]
-    sections = [section for section in sections if section[2]]
-    answers = list(filter(None, [parts.good(fit), _matters(model), parts.sure(fit), _close(fit)]))
-    unknown = html.note("This model has neither leave-one-out residuals nor a certificate.")
+    shown = [[section for section in part if any(section[2])] for part in (sections, details)]
     return html.page(
         printable(title or ("A fit from landmarks" if run.data is None else f"Fit of {run.data}")),
         [
-            html.answers(answers) if answers else unknown,
-            html.contents([(title, anchor) for title, anchor, _ in sections]),
-            *(html.section(*section) for section in sections),
+            html.lead(lead(fit)),
+            html.answers(answers(fit, seen)),
+            html.contents([(title, anchor) for title, anchor, _ in shown[0] + shown[1]]),
+            *(html.section(*section) for section in shown[0]),
+            *(html.folded(*section) for section in shown[1]),
         ],
     )
 
 
-def _curves(fit: _Fit) -> list[Html]:
-    """Return the prediction along the most important columns."""
-    return [html.side_by_side(figures.curve_figures(fit.model, words.predictor_name(fit.model)))]
+def _columns(fit: _Fit) -> list[Html | None]:
+    """Return what matters, predictions along the most important columns, effects, and how every column was read."""
+    importance = explain.importance_figure(fit.model)
+    if importance is None:
+        return [columns_table(fit.model)]
+    effects = list(filter(None, fit.parts.effects(fit)))
+    effects = [html.paragraph(_EFFECT), *effects] if effects else []
+    return [
+        importance,
+        html.side_by_side(explain.curve_figures(fit)),
+        columns_table(fit.model),
+        html.folded("Effects: how much a prediction changes per unit of a column", "effects", effects, "h3")
+        if effects
+        else None,
+    ]
 
 
 def _contributions(model: Any) -> list[Html]:
     """Return what columns contribute to predictions; nothing for other models than those from landmarks."""
-    return figures.contribution_figures(model) if hasattr(model, "contributions") else []
-
-
-def _matters(model: Any) -> Answer | None:
-    largest = words.important_columns(model, _FEW)
-    if not largest:
-        return None
-    names = [f"{printable(name)[:24]} ({share:.0%})" for name, share in largest]
-    sentence = (
-        f"Of {words.n_columns(model)} columns the predictions vary most with {', '.join(names)}; in brackets the "
-        "importance, of which the sum over all columns is 100%."
-    )
-    return Answer("What matters?", "columns", printable(largest[0][0])[:24], sentence, None)
-
-
-def _close(fit: _Fit) -> Answer | None:
-    certificate, distance = fit.certificate, words.distance_words(fit.model) or ""
-    if certificate is None:
-        return None
-    if certificate.vacuous:
-        return Answer("How close to exact?", "exact", "not known", f"{distance[0].upper()}{distance[1:]}.", "open")
-    near = fit.parts.nearness(fit)
-    count, every = fit.model.n_landmarks_, fit.model.landmark_count_.rule.startswith("all ")
-    used = f"All {count:,} distinct rows are landmarks." if every else f"The fit computes with {count:,} landmarks."
-    sentence = f"{used} Proved: {near.subject} {distance}."
-    sentence += " More landmarks would not change the predictions noticeably." if near.negligible and not every else ""
-    return Answer("How close to exact?", "exact", near.short, sentence, "good" if near.close else "open")
+    return explain.contribution_figures(model) if hasattr(model, "contributions") else []
 
 
 def _fitted(fit: _Fit, version: str) -> list[Html]:
@@ -140,23 +138,23 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
         ("fitted to", words.transform_words(model)),
         ("kernel", words.kernel_words(model)),
         ("lambda", f"{ridges} ({chosen})"),
-        ("landmarks", words.landmark_words(model)),
-        ("effective dimension", "{:.4g} to {:.4g}".format(*model.effective_dimension_)),
-        ("coherence", "{:.3g} to {:.3g}".format(*model.coherence_) if hasattr(model, "coherence_") else None),
+        ("landmarks", words.landmark_words(model) if hasattr(model, "landmark_count_") else f"{model.n_landmarks_:,}"),
+        ("effective dimension", _range(getattr(model, "effective_dimension_", None))),
+        ("coherence", _range(getattr(model, "coherence_", None))),
         ("columns", str(words.n_columns(model))),
         ("intercept", "yes" if model.fit_intercept else "no"),
-        ("solver", model.solver_),
+        ("solver", getattr(model, "solver_", None)),
         ("seed", str(model.random_state)),
         ("ridgemark", version),
     ]
     blocks = [pairs("The fit", facts)]
     if path is not None and len(path.ridges) > 1:
         blocks.insert(0, fit.parts.path_figure(fit, path))
-    if (used := words.used_names(model)) is not None:
-        names = list(map(printable, used))
-        more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        blocks.append(html.paragraph(f"Columns: {', '.join(names[:_MOST_NAMES])}{more}."))
     return blocks
+
+
+def _range(bracket: Any) -> str | None:
+    return None if bracket is None else "{:.4g} to {:.4g}".format(*bracket)
 
 
 def _tuned(model: Any) -> list[Html | None]:
@@ -206,9 +204,12 @@ def _levels(levels: Sequence[Any]) -> Html | None:
 
 
 def _exact(fit: _Fit) -> list[Html | None]:
+    distance = promises.distance_words(fit.model) or ""
     if (certificate := fit.certificate) is None:
-        return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
-    distance = words.distance_words(fit.model) or ""
+        if distance:
+            return [html.paragraph(f"All rows were fitted: predictions are {distance}."), _steps(fit.model)]
+        why = promises.without_certificate(fit.model)
+        return [html.note(f"This model has no certificate: {why}.")]
     near = fit.parts.nearness(fit)
     certainty = {"deterministic": "always true", "probability": "true with a probability"}
     factor, inputs, promise = certificate.risk_factor, certificate.inputs, certificate.inputs["theorem_3"]
@@ -220,6 +221,7 @@ def _exact(fit: _Fit) -> list[Html | None]:
         ("cost", spent(certificate.cost)),
     ]
     return [
+        html.paragraph(_EXACT),
         html.note(f"{distance[0].upper()}{distance[1:]}." if certificate.vacuous else str(certificate.claim)),
         pairs("The certificate", facts),
         pairs("Inputs of the certificate", [(label, _value(inputs.get(name))) for name, label in _INPUTS.items()]),
@@ -227,10 +229,17 @@ def _exact(fit: _Fit) -> list[Html | None]:
     ]
 
 
+def _steps(model: Any) -> Html:
+    """Return the bounds on the distance to exact after every step of a fit of all rows."""
+    rows = [[f"{k:,}", ", ".join(map(rounded_up, step.returned))] for k, step in enumerate(model.history_)]
+    columns = [Column("products with the kernel matrix"), *html.number_columns("distance to exact, at most (RMS)")]
+    return html.table("Bounds after every step", columns, rows[-_MOST_STEPS:])
+
+
 def _costs(model: Any, run: Any) -> list[tuple[str, str | None]]:
     peak, waited = run.peak_bytes, run.waiting_share
     return [
-        ("time", words.spoken(run.seconds) if run.seconds else None),
+        ("time", spoken(run.seconds) if run.seconds else None),
         ("memory, at most", f"{peak / 2**20:,.0f} MiB (the whole process)" if peak else None),
         ("passes over the rows", str(model.n_passes_)),
         ("of their time, waiting for rows", None if waited is None else f"{waited:.0%}"),
@@ -241,4 +250,4 @@ def _costs(model: Any, run: Any) -> list[tuple[str, str | None]]:
 def _value(value: Any) -> str | None:
     if isinstance(value, list | tuple):
         return ", ".join(str(_value(entry)) for entry in value)
-    return None if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return None if value is None else as_written(value) if isinstance(value, float) else str(value)

@@ -1,50 +1,21 @@
-"""A fitted model in words and numbers, for a page and for printing."""
+"""What a model is, in words: what it predicts, kernel, landmarks, lambda and columns, and what chose them."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import skew, spearmanr
 
-from ridgemark.certificates.record import rounded_up
-from ridgemark.checks.targets import FANS_OUT, SKEWED
-from ridgemark.errors import ParameterError
-from ridgemark.intervals import Calibration, rows_needed
-from ridgemark.intervals.of_loss import loss_intervals
 from ridgemark.kernels import Mixture
-from ridgemark.losses import Loss
-from ridgemark.path import RidgePath
-from ridgemark.report.page import Tone
+from ridgemark.report.writing import spoken
 from ridgemark.rows.places import shown
 from ridgemark.selection import Auto, Selection
+from ridgemark.tables.schema import CODE, MISSING, Field
 from ridgemark.tuning.coordinates import names_of, part_name
 
-COVERAGE = 0.9
-_FEWEST_FOR_HINT = 50  # rows
-TONES: dict[str, Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
-_LETTERS = 24  # of a name in a figure or a table
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
-EXACT = {
-    "numbers": "exact kernel ridge regression",
-    "classes": "exact kernel logistic regression",
-    "losses": "exact kernel regression by this loss",
-}
 TUNED = {"numbers": "the target", "classes": "the target", "losses": "the target on the scale of the fitted function"}
 _SLOW, _LONG = 0.1, 10.0  # share of the passes' time, and seconds of the run; waiting for rows is told from here on
 CRITERIA = {"loo": "leave-one-out", "groups": "leave-one-group-out", "gcv": "generalised cross-validation"}
-OTHERS = {"row": "each row predicted from the others", "group": "each row predicted from rows of other groups"}
-
-
-class Nearness(NamedTuple):
-    """How close to exact a fit is proved to be."""
-
-    short: str
-    subject: str  # of a sentence that goes on with the distance
-    close: bool
-    negligible: bool  # more landmarks would not change the predictions noticeably
-    label: str  # of the bound
-    bound: str
 
 
 def predicts(model: Any) -> Literal["numbers", "classes", "losses"]:
@@ -59,12 +30,15 @@ def predictor_name(model: Any) -> str:
     """Return what the function of the landmarks is, which explanations are about."""
     if hasattr(model, "classes_"):
         return "log-odds"
+    if transform_of(model) is not None:
+        return "predicted mapped target"
     return "log of the prediction" if model._model.loss.positive else "prediction"
 
 
 def target_names(model: Any, about: Any) -> list[str]:
     """Return the names of the targets of rows or of a run, or else their numbers."""
-    return list(about.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])
+    count = np.size(model.intercept_)
+    return list(about.target_names or (["the target"] if count == 1 else [f"target {k}" for k in range(count)]))
 
 
 def transform_of(model: Any) -> Any:
@@ -83,47 +57,6 @@ def criterion(model: Any) -> str:
     """Return the criterion that chose lambda, in words."""
     name = model.ridge_path_.criterion
     return CRITERIA["groups" if name == "loo" and left_out(model) == "group" else name]
-
-
-def leave_one_out_error(model: Any) -> list[float] | None:
-    """Return the RMS of the leave-one-out residuals of every target, in its units; None without residuals."""
-    transform = transform_of(model)
-    return fitted_error(model) if transform is None else [transform.left_out_error]
-
-
-def target_spread(model: Any) -> list[Any] | None:
-    """Return the standard deviation of every target, in its units; None for a model without a certificate."""
-    transform = transform_of(model)
-    return fitted_spread(model) if transform is None else [transform.spread]
-
-
-def fitted_error(model: Any) -> list[float] | None:
-    """Return the same of the targets that the model was fitted to, which may be mapped."""
-    path, calibration = getattr(model, "ridge_path_", None), getattr(model, "calibration_", None)
-    if isinstance(path, RidgePath) and path.loo_error is not None:
-        return np.sqrt(path.loo_error[path.chosen, np.arange(len(path.chosen))]).tolist()
-    if not isinstance(calibration, Calibration):
-        return None
-    return np.sqrt(np.average(calibration.residuals**2, axis=0, weights=calibration.weights)).tolist()
-
-
-def fitted_spread(model: Any) -> list[Any] | None:
-    """Return the same of the targets that the model was fitted to; None without a certificate, which holds it."""
-    certificate = getattr(model, "certificate_", None)
-    return None if certificate is None else list(certificate.inputs["target_rms"])
-
-
-def explained(model: Any) -> list[float | None] | None:
-    """Return `1 - (rms/sd)^2` of every target by leave-one-out, None for a constant one; None without residuals."""
-    errors, spread = leave_one_out_error(model), target_spread(model)
-    if errors is None or spread is None:
-        return None
-    return [1.0 - (rms / sd) ** 2 if sd > 0 else None for rms, sd in zip(errors, spread, strict=True)]
-
-
-def how_much(share: float) -> Literal["most of it", "part of it", "hardly anything"]:
-    """Return a share of the variance in words."""
-    return "most of it" if share > 0.5 else "part of it" if share > 0.05 else "hardly anything"
 
 
 def selection_name(model: Any) -> str:
@@ -184,6 +117,46 @@ def n_columns(model: Any) -> int:
     return len(model._model.schema.used)
 
 
+def column_names(model: Any) -> list[str]:
+    """Return the names of the columns of a fit, or else their numbers."""
+    names = getattr(model, "feature_names_in_", None)
+    return [f"column {j}" for j in range(model.n_features_in_)] if names is None else list(map(str, names))
+
+
+def columns_read(model: Any) -> list[tuple[str, str]]:
+    """Return every column with how it was read, or why it was left out."""
+    form, names = model._model.schema, column_names(model)
+    if form.table is None:
+        return [(name, "number") for name in names]
+    return [(name, _read_as(field)) for name, field in zip(names, form.table.fields, strict=True)]
+
+
+def _read_as(field: Field) -> str:
+    """Return how a column was read, or why it was left out."""
+    count = 0 if field.levels is None else len(field.levels)
+    if field.kind == "dropped":
+        return "left out: it has no values, or was to be left out"
+    if not field.parts:
+        return f"left out: {count:,} different texts, nearly one in every row" if count > 1 else "left out: one value"
+    if field.kind == "frequency":
+        coded = CODE in field.parts
+        kind = (
+            f"text with {count:,} levels: {'the frequent ones, and a code for each' if coded else 'how often each is'}"
+        )
+    elif field.kind == "category":
+        kind = f"category of {count:,} level{'s' * (count != 1)}"
+    else:
+        kind = {"boolean": "yes or no"}.get(field.kind, field.kind)
+    gaps = "only whether it is missing" if field.parts == (MISSING,) else f"{kind}, with gaps"
+    return gaps if MISSING in field.parts else kind
+
+
+def unused_names(model: Any) -> list[str]:
+    """Return the names of the columns that a fit does not use."""
+    used = set(model._model.schema.used)
+    return [name for j, name in enumerate(column_names(model)) if j not in used]
+
+
 def used_names(model: Any) -> list[str] | None:
     """Return the names of the columns that are features of a fit; None where columns have no names."""
     names = getattr(model, "feature_names_in_", None)
@@ -193,56 +166,8 @@ def used_names(model: Any) -> list[str] | None:
 def important_columns(model: Any, most: int) -> list[tuple[str, float]]:
     """Return the columns of largest importance with their shares; none where they are not known or all are zero."""
     shares = getattr(model, "feature_importances_", np.zeros(1))
-    names = getattr(model, "feature_names_in_", [f"column {number}" for number in range(len(shares))])
-    largest = np.argsort(-shares, kind="stable")[:most]
-    return [(str(names[k]), float(shares[k])) for k in largest if shares[k] > 0.0 and len(shares) > 1]
-
-
-def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Return the variance explained and the error, by leave-one-out, of every target."""
-    shares, errors, spread = explained(model) or [], leave_one_out_error(model) or [], target_spread(model) or []
-    parts = [
-        f"{max(share, 0.0):.1%} of the variance of {shown(name)} ({how_much(share)})"
-        for name, share in zip(names, shares, strict=False)
-        if share is not None
-    ]
-    sizes = [f"RMS {rms:.4g} in units of {shown(name)}" for name, rms in zip(names, errors, strict=False)]
-    for k, sd in enumerate(spread[: len(sizes)]):
-        sizes[k] += f", {errors[k] / sd:.3g} of its standard deviation" if sd > 0 else ""
-    return [
-        ("explained", f"{', '.join(parts)}, {OTHERS[left_out(model)]}" if parts else None),
-        ("error", "; ".join(sizes) or None),
-        ("equal rows", _repeats(model) if parts else None),
-    ]
-
-
-class Compared(NamedTuple):
-    """The errors of one model, RMS in standard deviations of the target; `optimistic` is about those left out."""
-
-    name: str
-    judged: float
-    left_out: float | None
-    optimistic: bool = False
-
-
-def baselines(model: Any) -> list[Compared]:
-    """Return the errors of a tuned model and of simpler ones on the rows that judge, and by leave-one-out."""
-    errors = getattr(getattr(model, "tuning_", None), "baselines", None)
-    if errors is None:
-        return []
-    compared = [Compared("this kernel", errors.model, _relative_error(model), True)]
-    if errors.linear is not None:
-        compared.append(Compared("linear ridge regression", errors.linear, errors.linear_left_out))
-    name = "the mean" if predicts(model) == "numbers" else "the shares of the classes"
-    return [*compared, Compared(name, errors.mean, errors.mean_left_out)]
-
-
-def _relative_error(model: Any) -> float | None:
-    """Return the leave-one-out error in standard deviations of the target, with several of their mean square."""
-    if predicts(model) == "classes" or (errors := fitted_error(model)) is None:
-        return None
-    ratios = [rms / sd for rms, sd in zip(errors, fitted_spread(model) or [], strict=False) if sd > 0]
-    return float(np.sqrt(np.mean(np.square(ratios)))) if ratios else None
+    names, largest = column_names(model), np.argsort(-shares, kind="stable")[:most]
+    return [(names[k], float(shares[k])) for k in largest if shares[k] > 0.0 and len(shares) > 1]
 
 
 def transform_words(model: Any) -> str | None:
@@ -257,81 +182,6 @@ def transform_words(model: Any) -> str | None:
         others = ", ".join(f"{kind} {errors[kind] / errors['none']:.3f}" for kind in errors if kind != "none")
         said += f" (leave-one-out error in units of the target, over that of none: {others})"
     return said
-
-
-def skewed_words(model: Any, observed: Any, predicted: Any) -> str | None:
-    """Return the hint at a transform where the target has a long tail and errors grow towards it; or else None."""
-    if getattr(model, "target_transform", "") is not None or len(observed) < _FEWEST_FOR_HINT:
-        return None
-    y, f = np.asarray(observed), np.asarray(predicted)
-    if y.std() == 0 or f.std() == 0:
-        return None
-    skewness, fan = float(skew(y)), float(spearmanr(f, np.abs(y - f)).statistic)
-    if abs(skewness) < SKEWED or fan * np.sign(skewness) < FANS_OUT:
-        return None
-    return 'errors grow with the prediction, and the target has a long tail: target_transform="auto" may predict better'
-
-
-def boosting_words(run: Any) -> str | None:
-    """Return the errors of boosting, where it was fitted too."""
-    errors = run.boosting
-    if errors is None:
-        return None
-    if errors["rms"] is None:
-        size = f"log loss {errors['log_loss']:.4g}, {errors['accuracy']:.1%} right"
-    else:
-        size = f"RMS {errors['rms']:.4g}, {errors['explained']:.1%} explained"
-    return f"{size}, by cross-validation in {errors['n_splits']} parts on {errors['n_rows']:,} rows"
-
-
-def threshold_words(model: Any, run: Any) -> str | None:
-    """Return the threshold that was chosen for a cost or a rate, and its confusion."""
-    chosen = run.threshold
-    if chosen is None:
-        return None
-    label, ((_, false), (missed, right)) = shown(model.classes_[1]), chosen["confusion"]
-    return (
-        f"{chosen['threshold']:.4g} for {chosen['reason']}: {label} where its probability is at least this, in "
-        f"{chosen['rate']:.1%} of the rows: {right:,.0f} right, {false:,.0f} false alarms, {missed:,.0f} missed; "
-        "give it to predict --threshold"
-    )
-
-
-def unit_words(model: Any) -> str:
-    """Return the unit of errors beside those of simpler models."""
-    return f"standard deviations of the {'' if transform_of(model) is None else 'mapped '}target"
-
-
-def baseline_lines(model: Any, run: Any) -> list[tuple[str, str | None]]:
-    """Return the errors beside those of simpler models, on the same rows."""
-    boosting, compared = ("boosting", boosting_words(run)), baselines(model)
-    if not compared:
-        return [boosting]
-    judged = ", ".join(f"{entry.name} {entry.judged:.3g}" for entry in compared)
-    left_out = ", ".join(
-        f"{entry.name} {entry.left_out:.3g}{' (optimistic: some of the rows tuned it)' * entry.optimistic}"
-        for entry in compared
-        if entry.left_out is not None
-    )
-    n_rows = model.tuning_.n_judging
-    return [
-        ("compared", f"{judged}: RMS in {unit_words(model)}, on {n_rows:,} rows that none was fitted to"),
-        ("left out", f"{left_out}: the same by leave-one-out" if predicts(model) == "numbers" else None),
-        boosting,
-    ]
-
-
-def _repeats(model: Any) -> str | None:
-    """Return what leaving out equal rows together means for the error, where most rows equal another; or else None."""
-    n_repeats, n_rows = model._model.rows.n_duplicates, model._model.choice.sums.n_rows
-    calibration = getattr(model, "calibration_", None)
-    one_by_one = calibration is not None and calibration.n_distinct == len(calibration.weights)
-    if 2 * n_repeats < n_rows or one_by_one or left_out(model) == "group":
-        return None
-    return (
-        f"{n_rows:,} rows have {n_rows - n_repeats:,} different features; equal rows are left out together, so this is "
-        "the error of rows unlike all of these, and equal ones may be predicted better"
-    )
 
 
 def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
@@ -353,77 +203,6 @@ def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
     ]
 
 
-def shares_explained(losses: Sequence[float], null_losses: Sequence[float]) -> list[float | None]:
-    """Return `1 - loss/null_loss` of every function; None where the best constant loses nothing."""
-    return [1.0 - loss / null if null > 0 else None for loss, null in zip(losses, null_losses, strict=True)]
-
-
-def explained_words(model: Any, errors: Mapping[str, Any]) -> str:
-    """Return the share of the loss of the best constant that predictions save, the mean over the functions."""
-    shares = [share for share in shares_explained(errors["loss"], errors["null_loss"]) if share is not None]
-    mean = float(np.mean(shares)) if shares else 0.0
-    return f"{model.loss_.words.score}: {max(mean, 0.0):.1%} ({how_much(mean)})"
-
-
-def loss_words(model: Any, errors: Mapping[str, Any]) -> str:
-    """Return the mean losses of predictions and those of the best constant."""
-    losses, nulls = (", ".join(f"{value:.4g}" for value in errors[name]) for name in ("loss", "null_loss"))
-    return f"{model.loss_.words.loss} {losses} (of the best constant {nulls})"
-
-
-def below_words(model: Any, below: Sequence[float]) -> str | None:
-    """Return the share of the targets below each quantile; None where other things are predicted."""
-    levels = model.loss_.levels
-    parts = (f"{share:.1%} below the {level:g} quantile" for share, level in zip(below, levels, strict=False))
-    return ", ".join(parts) or None
-
-
-def distance_words(model: Any) -> str | None:
-    """Return the distance to exact, as a share of the leave-one-out error too, or how to measure it."""
-    certificate, errors = getattr(model, "certificate_", None), fitted_error(model)
-    if certificate is None and not hasattr(model, "history_"):
-        return None
-    if certificate is not None and certificate.vacuous:
-        remedy = "`ridgemark certify` measures it" if certificate.kind == "trace" else "more landmarks would help"
-        return f"not known (the {certificate.kind} bound is not informative for this fit); {remedy}"
-    bounds = model.history_[-1].returned if certificate is None else np.atleast_1d(certificate.bound)
-    risk = None if certificate is None else certificate.inputs.get("failure_probability")
-    probably = "" if risk is None else f" (with probability {1 - risk:g})"
-    if (kind := predicts(model)) == "losses":
-        percents = ", ".join(f"{rounded_up(100 * bound)}%" for bound in bounds)
-        return f"loses at most {percents} of the gain over the best constant that {EXACT[kind]} achieves{probably}"
-    beside = ""
-    if errors is not None and min(errors) > 0:
-        percent = 100 * float((bounds / errors).max())
-        share = rounded_up(percent, 2)
-        share = f"{float(share):,.0f}" if 99 < percent < 1e9 else share  # 230, not 2.3e+02
-        beside = f", {share}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
-    of_what = "" if transform_of(model) is None else ", for the mapped target"
-    return f"within RMS {', '.join(map(rounded_up, bounds))} of {EXACT[kind]}{beside}{probably}{of_what}"
-
-
-def interval_shortage(model: Any) -> str | None:
-    """Return why there are no intervals of the coverage shown, such as too few distinct rows; or else None."""
-    calibration = getattr(model, "calibration_", None)
-    if predicts(model) == "losses":
-        return None if calibration is None else _loss_shortage(model.loss_, calibration)
-    if not isinstance(calibration, Calibration) or calibration.n_distinct >= rows_needed(COVERAGE):
-        return None
-    units = "distinct rows of features" if calibration.groups is None else "groups"
-    return (
-        f"left out, as coverage {COVERAGE:g} needs at least {rows_needed(COVERAGE)} {units}, and there are "
-        f"{calibration.n_distinct}"
-    )
-
-
-def _loss_shortage(loss: Loss, judged: Any) -> str | None:
-    try:
-        loss_intervals(loss, judged.predictors[:1], judged.targets, judged.weights, judged.predictors, COVERAGE)
-    except ParameterError as error:
-        return f"not made: {error}"
-    return None
-
-
 def cost_words(model: Any, run: Any) -> str:
     """Return the time and memory of a fit, its passes, and the time that these waited for rows where it is long."""
     parts = [spoken(run.seconds or 0.0)]
@@ -435,47 +214,3 @@ def cost_words(model: Any, run: Any) -> str:
     if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= _LONG:
         parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
     return ", ".join(parts)
-
-
-def class_shares(errors: Mapping[str, Any]) -> Any:
-    """Return the share of every label among the rows."""
-    confusion = np.array(errors["confusion"])
-    return confusion.sum(axis=1) / confusion.sum()
-
-
-def class_errors(errors: Mapping[str, Any], labels: Any) -> str:
-    """Return the errors of probabilities of classes, each beside what always naming the most frequent label gives."""
-    shares = class_shares(errors)
-    entropy = -float(shares[shares > 0] @ np.log(shares[shares > 0]))
-    parts = [
-        f"log loss {errors['log_loss']:.4g} (the classes' shares: {entropy:.4g})",
-        f"{errors['accuracy']:.1%} right (always the most frequent label: {shares.max():.1%})",
-    ]
-    if errors.get("auc") is not None:
-        precision, rare = errors["average_precision"], int(shares.argmin())
-        of_what = f" of {shown(labels[rare])}" if len(shares) == 2 else ""
-        chance = shares[rare] if len(shares) == 2 else shares.mean()
-        parts.append(f"AUC {errors['auc']:.3f}, average precision{of_what} {precision:.3f} (by chance {chance:.3g})")
-    return ", ".join(parts)
-
-
-def repeated_words(errors: Mapping[str, Any]) -> str:
-    """Return how many test rows have the features of training rows, if there are any."""
-    repeated = errors.get("repeated")
-    return f", {repeated:,} of them have the features of training rows" if repeated else ""
-
-
-def spoken(seconds: float) -> str:
-    """Return a time in a suitable unit."""
-    unit, size = ("s", 1) if seconds < 90 else ("min", 60) if seconds < 5400 else ("h", 3600)
-    return f"{seconds / size:.2g} {unit}"
-
-
-def printable(name: str) -> str:
-    """Return text from a file without invisible characters or those that change the text direction."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
-
-
-def shortened(name: str) -> str:
-    """Return a name of at most 24 letters."""
-    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 11]}...{name[-8:]}"

@@ -8,6 +8,7 @@ from ridgemark.report import page as html
 from ridgemark.report.fit_figures import figure
 from ridgemark.report.page import Answer
 from ridgemark.report.plots import Chart, Series
+from ridgemark.rows.places import as_written
 
 
 def forward_page(result: Any) -> str:
@@ -24,7 +25,9 @@ def forward_page(result: Any) -> str:
     ]
     inside, total = [window.coverage for window in windows], result.coverage
     answers = [
-        Answer("How large are errors on the future?", "time", f"RMS {result.rms[0]:.3g}", _sentence(result), None)
+        Answer(
+            "How large are errors on the future?", "time", f"RMS {as_written(result.rms[0])}", _sentence(result), None
+        )
     ]
     if total is not None:
         series = [Series("inside", at, [float(values[0]) for values in inside if values is not None])]
@@ -48,11 +51,11 @@ def _sentence(result: Any) -> str:
 
 
 def _cells(window: Any) -> list[str]:
-    expected = "-" if window.expected is None else f"{window.expected[0]:.4g}"
+    expected = "-" if window.expected is None else as_written(window.expected[0])
     inside = "-" if window.coverage is None else f"{window.coverage[0]:.1%}"
     return [
         *(f"{time!s:.19}" for time in (window.begin, window.end)),
-        *(f"{window.n_past:,}", f"{len(window.rows):,}", f"{window.rms[0]:.4g}", expected, inside),
+        *(f"{window.n_past:,}", f"{len(window.rows):,}", as_written(window.rms[0]), expected, inside),
     ]
 
 

@@ -1,6 +1,6 @@
 """The parts of the page of a fit by a loss, in the words of the loss; `number_page` has the same functions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +9,16 @@ from ridgemark.certificates.record import rounded_up
 from ridgemark.report import fit_figures as figures
 from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
+from ridgemark.report import promises, quality
+from ridgemark.report.cautions import Caution
+from ridgemark.report.first_screen import gained
 from ridgemark.report.fit_tables import influential_rows, most_effects
-from ridgemark.report.fit_words import COVERAGE, Nearness
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.plots import Chart, Series
+from ridgemark.report.promises import Nearness
+from ridgemark.report.quality import COVERAGE
+from ridgemark.report.writing import printable
+from ridgemark.rows.places import as_written
 
 _CLOSE, _NEGLIGIBLE = 0.1, 0.01  # shares of the gain: a good fit, and one that more landmarks would hardly change
 _BARS = "Bars: two standard errors."
@@ -37,13 +43,35 @@ def good(fit: Any) -> Answer | None:
         return None
     said, share = fit.model.loss_.words, _mean_share(losses)
     sentence = (
-        f"The {said.score}, each row predicted without it. What is predicted: {said.predicts}. On average: "
-        f"{words.loss_words(fit.model, losses)}."
+        f"The {said.score}, each row predicted without it: 0% is as good as the best constant, 100% perfect. What is "
+        f"predicted: {said.predicts}."
     )
     if (held_out := fit.run.held_out) is not None:
         sentence += f" On {held_out['n_rows']:,} held-out rows the share is {_mean_share(held_out):.1%}."
-    tone = words.TONES[words.how_much(share)]
+    tone = quality.tone(share)
     return Answer("How good is it?", "good", f"{max(share, 0.0):.1%} explained", sentence, tone)
+
+
+def beside(fit: Any) -> Answer | None:
+    """Return how much smaller the loss is than that of the best constant."""
+    if (losses := _left_out(fit)) is None:
+        return None
+    sentence = (
+        f"Than the best constant, {quality.OTHERS[words.left_out(fit.model)]}: {quality.loss_words(fit.model, losses)}."
+    )
+    return gained(_mean_share(losses), sentence, "loss")
+
+
+def held_out_ratio(fit: Any) -> float | None:
+    """Return the loss of held-out rows over that of rows left out, the largest over the functions."""
+    losses = _left_out(fit)
+    pairs = [] if losses is None else zip(fit.run.held_out["loss"], losses["loss"], strict=True)
+    return max((held_out / loss for held_out, loss in pairs if loss > 0), default=None)
+
+
+def cautions(fit: Any) -> tuple[Caution, ...]:
+    """Return nothing: what is said of all fits suffices."""
+    return ()
 
 
 def sure(fit: Any) -> Answer | None:
@@ -57,13 +85,16 @@ def sure(fit: Any) -> Answer | None:
         f"The width of a typical interval. Intervals should hold {COVERAGE:.0%} of new observations, and hold "
         f"{rows['coverage']:.1%} of {fit.which}. {proved}"
     )
-    return Answer("How sure is a prediction?", "sure", f"{width:.3g} wide", sentence, None)
+    return Answer("How sure is a prediction?", "sure", f"about {as_written(width, 3)} wide", sentence, None)
 
 
 def errors(fit: Any) -> list[Html | None]:
     """Return how well predictions are calibrated, predictions against observations, and the losses."""
     if fit.rows is None:
-        return [html.note("The errors of this model are not known; give rows with --test."), _losses(fit)]
+        return [
+            html.note("The errors of this model are not known; give rows: report(path, X, y), or --test."),
+            _losses(fit),
+        ]
     rows, loss = fit.rows, fit.model.loss_
     middle = [rows["predicted"][len(rows["predicted"]) // 2]]
     exposure = "" if fit.run.exposure is None else " per exposure"
@@ -80,14 +111,19 @@ def errors(fit: Any) -> list[Html | None]:
 
 def intervals(fit: Any) -> list[Html | None]:
     """Return what intervals promise, and how many rows they hold."""
-    if shortage := words.interval_shortage(fit.model):
+    if shortage := promises.interval_shortage(fit.model):
         return [html.note(f"Intervals are {shortage}.")]
     if fit.rows is None or "lower" not in fit.rows:
         return []
     calibration = fit.model.calibration_
     promise = "their coverage is proved" if calibration.guaranteed else "coverage near what is asked, without a proof"
     return [
-        figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training"),
+        html.side_by_side(
+            [
+                figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training"),
+                figures.far_figure(fit.run.held_out, fit.model.loss_.words.loss),
+            ]
+        ),
         html.paragraph(
             f"Intervals come from {len(calibration.targets):,} rows, each predicted without itself. What they promise: "
             f"{promise}, since {calibration.reason}."
@@ -121,28 +157,29 @@ def _left_out(fit: Any) -> Mapping[str, Any] | None:
 
 
 def _mean_share(losses: Mapping[str, Any]) -> float:
-    shares = words.shares_explained(losses["loss"], losses["null_loss"])
+    shares = quality.shares_explained(losses["loss"], losses["null_loss"])
     return float(np.mean([share or 0.0 for share in shares]))
 
 
 def _losses(fit: Any) -> Html | None:
     """Return the loss of every function, left out and held out, beside that of the best constant."""
     said, levels = fit.model.loss_.words, fit.model.loss_.levels
-    columns: list[tuple[str, Sequence[float | None], str]] = []
+    columns: list[tuple[str, Sequence[float | None], Callable[[float], str]]] = []
+    share = "{:.1%}".format
     for which, losses in (("left out", _left_out(fit)), ("held out", fit.run.held_out)):
         if losses is not None:
             columns += [
-                (f"{said.loss}, {which}", losses["loss"], ".4g"),
-                ("of the best constant", losses["null_loss"], ".4g"),
-                ("explained", words.shares_explained(losses["loss"], losses["null_loss"]), ".1%"),
+                (f"{said.loss}, {which}", losses["loss"], as_written),
+                ("of the best constant", losses["null_loss"], as_written),
+                ("explained", quality.shares_explained(losses["loss"], losses["null_loss"]), share),
             ]
-            columns += [("below", losses["below"], ".1%")] if levels else []
+            columns += [("below", losses["below"], share)] if levels else []
     if not columns:
         return None
-    cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
-    table = [list(row) for row in zip(map(words.printable, fit.targets), *cells, strict=True)]
+    cells = [["-" if value is None else form(value) for value in values] for _, values, form in columns]
+    table = [list(row) for row in zip(map(printable, fit.targets), *cells, strict=True)]
     held_out = fit.run.held_out
-    beside = "" if held_out is None else f"; held out: {held_out['n_rows']:,} rows{words.repeated_words(held_out)}"
+    beside = "" if held_out is None else f"; held out: {held_out['n_rows']:,} rows{quality.repeated_words(held_out)}"
     headings = html.number_columns(*(heading for heading, _, _ in columns))
     return html.table(f"Mean losses{beside}", [Column("target"), *headings], table, stacked=True)
 
@@ -179,8 +216,8 @@ def _shares_figure(fit: Any) -> Html | None:
     return figures.figure(
         Chart("level", "share below", [series], diagonal="calibrated"),
         "shares",
-        f"Share of {fit.rows['n_rows']:,} {fit.which} below each quantile. On the diagonal, as many lie below as the "
-        f"level says. {_BARS}",
+        f"The share of the targets below each quantile: {fit.rows['n_rows']:,} {fit.which}. On the diagonal, as many "
+        f"lie below as the level says. {_BARS}",
     )
 
 

@@ -66,6 +66,15 @@ def section(title: str, anchor: str, blocks: Sequence[Html | None]) -> Html:
     return Html(f'<section id="{escape(anchor)}">\n<h2>{escape(title)}</h2>\n{inner}\n</section>')
 
 
+def folded(title: str, anchor: str, blocks: Sequence[Html | None], level: Literal["h2", "h3"] = "h2") -> Html:
+    """Return contents that are hidden until their heading is opened, or a link to the anchor followed."""
+    inner = "\n".join(filter(None, blocks))
+    return Html(
+        f"<details>\n<summary><{level}>{escape(title)}</{level}></summary>\n"
+        f'<div id="{escape(anchor)}">\n{inner}\n</div>\n</details>'
+    )
+
+
 def contents(entries: Sequence[tuple[str, str]]) -> Html:
     """Return links to sections, given as pairs of title and anchor."""
     links = "".join(f'<li><a href="#{escape(anchor)}">{escape(title)}</a></li>' for title, anchor in entries)
@@ -85,6 +94,12 @@ def paragraph(text: str) -> Html:
 def bullets(entries: Sequence[str]) -> Html:
     """Return a list of sentences."""
     return Html("<ul>" + "".join(f"<li>{escape(entry)}</li>" for entry in entries) + "</ul>")
+
+
+def labelled(entries: Sequence[tuple[str, str]]) -> Html:
+    """Return a list of sentences, each after its label."""
+    lines = (f"<li><strong>{escape(label)}</strong>: {escape(sentence)}</li>" for label, sentence in entries)
+    return Html("<ul>" + "".join(lines) + "</ul>")
 
 
 def note(text: str) -> Html:
@@ -136,6 +151,11 @@ def figure(svg: str, alt: str, caption: str) -> Html:
         f'<figure><div class="plot" role="img" aria-label="{escape(alt)}">{svg}</div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
+
+
+def lead(text: str) -> Html:
+    """Return the paragraph below the title."""
+    return Html(f'<p class="lead">{escape(text)}</p>')
 
 
 def side_by_side(figures: Sequence[Html | None]) -> Html:

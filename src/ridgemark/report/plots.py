@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 from typing import Any, Literal
 
 from ridgemark.errors import require
+from ridgemark.rows.places import as_written
 
 SERIES = 8  # colours for curves; similar to the Okabe-Ito palette, which is safe for colour-blind readers
 # Placeholder colours: each is replaced by a variable of the page's style.
@@ -26,6 +27,9 @@ _WIDTH, _HEIGHT = 4.3, 3.3  # inches: about a phone's width, so that text is not
 _LINE_HEIGHT = 0.2  # inches of a name, and of a line of the legend
 _LINES = 3  # of the legend, that fit below a chart of this height
 _LONG = 23  # letters of a label; longer ones do not fit beside each other
+_MOST_TICKS, _TICK_DIGITS = 7, 12  # numbers along an axis, and their digits
+_LETTERS, _LETTERS_BESIDE_NAMES = 45, 25  # of tick labels that fit beside each other
+_brief = partial(as_written, digits=3)  # of numbers in descriptions
 _NARROW = 3.0  # ratio of the ends of an axis; below it the axis is linear, since powers of ten are too far apart
 
 
@@ -57,7 +61,7 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
     diagonal: str | None = None  # label of the line y = x
-    names: Sequence[str] = ()  # labels of y = 0, 1, ... from the top, in place of numbers
+    names: Sequence[str] = ()  # labels of y = 0, 1, ... from the top, in place of numbers; bars then lie along x
     ticks: Sequence[str] = ()  # labels of x = 0, 1, ..., in place of numbers
 
 
@@ -96,7 +100,7 @@ def draw_on(axes: Any, chart: Chart) -> Any:
 def described(chart: Chart) -> str:
     """Return what a chart shows in words, for those who do not see it."""
     lines = [f"{series.label}: {_points(chart, series)}" for series in chart.series]
-    lines += [f"{label}: {level:.3g}" for label, level in chart.levels]
+    lines += [f"{label}: {_brief(level)}" for label, level in chart.levels]
     axes = "bars" if chart.names else f"{chart.y_label} against {chart.x_label}"
     return f"Chart of {axes}; {'; '.join(lines)}."
 
@@ -104,16 +108,18 @@ def described(chart: Chart) -> str:
 def _points(chart: Chart, series: Series) -> str:
     """Return the points of a series, or where there are many the ends of a line, or the extent of a cloud."""
     x, y = series.x, series.y
+    if series.kind == "points" and list(y) == list(range(len(chart.names))):
+        return ", ".join(f"{name} {_brief(value)}" for name, value in zip(chart.names, x, strict=True))
     if series.kind == "bars":
         sizes = x if series.low is None else [end - start for start, end in zip(series.low, x, strict=True)]
-        return ", ".join(f"{name} {size:.3g}" for name, size in zip(chart.names, sizes, strict=True))
+        return ", ".join(f"{name} {_brief(size)}" for name, size in zip(chart.names, sizes, strict=True))
     if chart.names:
-        return f"{len(x)} points from {min(x, default=0.0):.3g} to {max(x, default=0.0):.3g}"
+        return f"{len(x)} points from {_brief(min(x, default=0.0))} to {_brief(max(x, default=0.0))}"
     if len(y) <= _FEW:
-        return ", ".join(f"{b:.3g} at {a:.3g}" for a, b in zip(x, y, strict=True))
+        return ", ".join(f"{_brief(b)} at {_brief(a)}" for a, b in zip(x, y, strict=True))
     if series.kind == "points":
-        return f"{len(y)} points from {min(y):.3g} to {max(y):.3g}"
-    return f"from {y[0]:.3g} at {x[0]:.3g} to {y[-1]:.3g} at {x[-1]:.3g}"
+        return f"{len(y)} points from {_brief(min(y))} to {_brief(max(y))}"
+    return f"from {_brief(y[0])} at {_brief(x[0])} to {_brief(y[-1])} at {_brief(x[-1])}"
 
 
 def require_matplotlib() -> Any:
@@ -129,7 +135,7 @@ def _fill(axes: Any, chart: Chart, ink: str, palette: Sequence[str]) -> None:
     if chart.log_y:
         axes.set_yscale("log")
     for number, series in enumerate(chart.series):
-        _add(axes, series, number, ink, palette)
+        _add(axes, series, number, ink, palette, along_x=bool(chart.names))
     for label, level in chart.levels:
         axes.axhline(level, color=ink, linewidth=1.1, linestyle=(0, (4, 2)), label=label)
     if chart.diagonal is not None:
@@ -140,10 +146,10 @@ def _fill(axes: Any, chart: Chart, ink: str, palette: Sequence[str]) -> None:
         low, high = sorted(axis.get_view_interval())
         if axis.get_scale() == "log" and high < _NARROW * low:
             scale("linear")
-    _plain_ticks(axes)
+    _plain_ticks(axes, _LETTERS_BESIDE_NAMES if chart.names else _LETTERS)
     if chart.names:
         axes.set_yticks(range(len(chart.names)), chart.names)
-        axes.invert_yaxis()
+        axes.set_ylim(len(chart.names) - 0.5, -0.5)  # the first on top
         axes.grid(False, axis="y")
     if chart.ticks:
         axes.set_xticks(range(len(chart.ticks)), chart.ticks)
@@ -158,7 +164,8 @@ def _height(chart: Chart) -> float:
     """Return inches, so many that every name and every line of the legend has room."""
     if chart.names:
         legend = _LINE_HEIGHT * _legend_shape(chart)[0] if _has_legend(chart) else 0.0
-        return 0.7 + _LINE_HEIGHT * len(chart.names) * (2.0 if _has_legend(chart) else 1.0) + legend
+        lines = max(name.count("\n") for name in chart.names) + 1
+        return 0.7 + _LINE_HEIGHT * len(chart.names) * max(lines, 2.0 if _has_legend(chart) else 1.0) + legend
     return _HEIGHT + _LINE_HEIGHT * max(0, _legend_shape(chart)[0] - _LINES)
 
 
@@ -170,7 +177,7 @@ def _legend_shape(chart: Chart) -> tuple[int, int]:
     return math.ceil(len(labels) / columns), columns
 
 
-def _add(axes: Any, series: Series, number: int, ink: str, palette: Sequence[str]) -> None:
+def _add(axes: Any, series: Series, number: int, ink: str, palette: Sequence[str], along_x: bool) -> None:
     chosen = number if series.colour is None else series.colour
     several = [palette[k % SERIES] for k in (chosen if isinstance(chosen, Sequence) else [chosen])]
     colour, marker = several[0], _MARKERS[number % SERIES]
@@ -180,12 +187,14 @@ def _add(axes: Any, series: Series, number: int, ink: str, palette: Sequence[str
         axes.scatter(x, y, s=90, marker=_MARK, edgecolors=ink, linewidths=0.6, zorder=5, **look)
     elif series.kind == "bars":
         starts = [0.0] * len(x) if low is None else low
+        axes.use_sticky_edges = low is None  # bars that begin anywhere keep clear of the frame
         sizes = [end - start for start, end in zip(starts, x, strict=True)]
         axes.barh(y, sizes, left=starts, height=0.7, **look | {"color": several})
     elif series.kind == "points":
         few = len(x) <= _FEW
         if low is not None:
-            axes.vlines(x, low, high, color=colour, alpha=0.7 if few else 0.25, linewidth=1.6 if few else 0.8)
+            bars, places = (axes.hlines, y) if along_x else (axes.vlines, x)
+            bars(places, low, high, color=colour, alpha=0.7 if few else 0.25, linewidth=1.6 if few else 0.8)
         axes.scatter(x, y, s=48 if few else 16, marker=marker, alpha=0.8, linewidths=0, **look)
     else:
         dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"
@@ -195,23 +204,28 @@ def _add(axes: Any, series: Series, number: int, ink: str, palette: Sequence[str
             axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _plain_ticks(axes: Any) -> None:
-    """Write tick labels as plain numbers, 0.01 and 1e-05, not as powers."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+def _plain_ticks(axes: Any, room: int) -> None:
+    """Write tick labels as people write numbers, along x so many that they fit beside each other in `room` letters."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
+    plain = FuncFormatter(lambda value, _: as_written(value, _TICK_DIGITS))
     for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(plain)
         if axis.get_scale() == "log":
             low, high = sorted(axis.get_view_interval())
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             span = high / low if low > 0 else math.inf
             between = "2357" if span < 10 else "25" if span < 100 else ""
             axis.set_minor_formatter(FuncFormatter(partial(_minor, between)) if between else NullFormatter())
+        elif axis is axes.xaxis:
+            longest = max((len(plain(value)) for value in axis.get_majorticklocs()), default=1)
+            most = max(2, min(_MOST_TICKS, room // (longest + 2)))
+            axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
 
 
 def _minor(between: str, value: float, _: object = None) -> str:
     """Label some digits between the decades."""
     leading = f"{value:.0e}"[0]
-    return f"{value:g}" if leading in between and f"{value:.3e}"[2:5] == "000" else ""
+    return as_written(value, _TICK_DIGITS) if leading in between and f"{value:.3e}"[2:5] == "000" else ""
 
 
 def _inline(document: str, name: str) -> str:

@@ -13,6 +13,7 @@ from ridgemark.errors import DataError, DataTypeError
 
 LONGEST_SHOWN = 60
 MOST_LISTED = 12
+_SET_APART = 10_000
 
 TEXT, CATEGORY = "U", "category"
 
@@ -47,6 +48,17 @@ def listed(names: Iterable[object]) -> str:
     every = list(names)
     text = ", ".join(shown(name) for name in every[:MOST_LISTED])
     return text if len(every) <= MOST_LISTED else f"{text} and {len(every) - MOST_LISTED} more"
+
+
+def as_written(value: float, digits: int = 4, sign: str = "") -> str:
+    """Return a number rounded to some significant digits, as people write it: 540,000, not 5.4e+05.
+
+    Thousands are set apart from 10,000 on, so that a year stays as it is. Beyond 1e15, and nearer to zero than 1e-4,
+    there is an exponent. With `sign` "+" positive numbers have a sign too.
+    """
+    rounded = float(f"{value:.{digits}g}")
+    thousands = "," if abs(rounded) >= _SET_APART else ""
+    return f"{rounded:{sign}{thousands}.15g}"
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from ridgemark.selection.pilot import PILOT
 
 ALL_ROWS_UP_TO = 500  # with at most this many distinct rows all are landmarks: the exact solution is cheap
 FEWEST = 100
-_PER_DIMENSION = 2.0  # landmarks per effective dimension, the paper's p = 2 d_eff
 _MOST_WORK = 275_000_000_000  # n p^2 + 4 p^3 at most: 2,000 landmarks for 60,000 rows, about 20 s on two cores
 _USUAL_SAVING, _FACTORS = 0.05, (0.5, 2.0)  # share of the error saved by twice the landmarks; limits of its effect
 _MATRICES = 6  # p x p float64 arrays that a fit holds at a time
-_BY_DIMENSION, _AT_LEAST = f"{_PER_DIMENSION:g} per effective dimension", f"at least {FEWEST}"  # rules
+_BY_DIMENSION, _AT_LEAST = " per effective dimension", f"at least {FEWEST}"  # rules
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class LandmarkCount:
     @property
     def may_grow(self) -> bool:
         """Whether a smaller ridge would ask for more landmarks."""
-        return self.rule in (_BY_DIMENSION, _AT_LEAST)
+        return self.rule.endswith(_BY_DIMENSION) or self.rule == _AT_LEAST
 
 
 def count_landmarks(
@@ -54,15 +53,17 @@ def count_landmarks(
     rng: np.random.Generator,
     selection: Selection | None = None,
     saved_by_doubling: float | None = None,
+    per_dimension: float = 2.0,
+    work: float = 1.0,
 ) -> LandmarkCount:
     """Return the number of landmarks: that of the selection, the one given, or for "auto" one from d_eff.
 
-    "auto" takes all distinct rows when there are at most 500. Otherwise it takes two landmarks for each effective
-    dimension d_eff(lambda epsilon), the geometric mean of its bracket. The number is at least 100. It is at most each
-    of these: the count of Theorem 3; what the memory budget holds; what the work `n p^2 + 4 p^3 <= 2.75e11` allows
-    (at least 500, the size of the pilot, which takes as long); and n, the number of distinct rows. Where tuning
-    measured what share of its error a small model saves by twice the landmarks, the work is in proportion to it:
-    2.75e11 for 5%, and from half to twice as much.
+    "auto" takes all distinct rows when there are at most 500. Otherwise it takes `per_dimension` landmarks for each
+    effective dimension d_eff(lambda epsilon), the geometric mean of its bracket; the paper has two. The number is at
+    least 100. It is at most each of these: the count of Theorem 3; what the memory budget holds; what the work
+    `n p^2 + 4 p^3 <= 2.75e11`, times the factor `work`, allows (at least 500, the size of the pilot, which takes as
+    long); and n, the number of distinct rows. Where tuning measured what share of its error a small model saves by
+    twice the landmarks, the work is in proportion to it: 2.75e11 for 5%, and from half to twice as much.
     """
     available = len(problem.distinct)
     own = None if selection is None else selection.own_count()
@@ -76,10 +77,10 @@ def count_landmarks(
     lower, upper = scores.effective_dimension
     # Equal rows count as one row of more weight, so n is the number of distinct rows.
     theorem = bounds.theorem_3_count(available, float(scores.upper.sum()), problem.failure_probability)
-    wanted = math.ceil(_PER_DIMENSION * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
-    work = most_work(saved_by_doubling)
+    wanted = math.ceil(per_dimension * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
+    work *= most_work(saved_by_doubling)
     rules = {
-        _BY_DIMENSION: wanted,
+        f"{per_dimension:g}{_BY_DIMENSION}": wanted,
         "Theorem 3": theorem,
         "memory budget": memory_limit(problem.passes.budget),
         "n p^2 + 4 p^3 <= " + f"{work:.3g}".replace("e+", "e"): work_limit(problem.passes.source.n_rows, work),

@@ -1,5 +1,6 @@
 """The kernel of a fit: as given, with the median distance as bandwidth, or tuned."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,14 @@ def choose_kernel(
     ridge: Any = "loo",
     fit_intercept: bool = True,
     n_landmarks: Any = "auto",
+    usual: Tuner | None = None,
 ) -> tuple[Kernel, TuningResult | None]:
     """Return the kernel with its bandwidth or metric, and how it was tuned.
 
     A Kernel object has its own bandwidth, and some kernels have none: they are used as they are, with columns as they
-    are, and giving a bandwidth as well is an error.
+    are, and giving a bandwidth as well is an error. `usual` is the tuner where the bandwidth is none itself.
     """
-    tuner = make_tuner(bandwidth)
+    tuner = make_tuner(bandwidth, usual or Tuner())
     by_default = isinstance(bandwidth, str) and bandwidth in ("auto", "median")
     if tuner is not None and has_bandwidth(kernel) and issubclass(NAMED[kernel], StationaryKernel):
         if not passes.source.n_targets:
@@ -55,14 +57,14 @@ def choose_kernel(
     return clone(make_kernel(kernel, chosen)), None
 
 
-def make_tuner(bandwidth: Any) -> Tuner | None:
-    """Return the tuner that a bandwidth asks for; None for a number, numbers or "median"."""
+def make_tuner(bandwidth: Any, usual: Tuner) -> Tuner | None:
+    """Return the tuner that a bandwidth asks for, at one level or all; None for a number, numbers or "median"."""
     if isinstance(bandwidth, Tuner):
         return bandwidth
     if isinstance(bandwidth, str) and bandwidth in LEVELS:
-        return Tuner(levels=(bandwidth,))
+        return replace(usual, levels=(bandwidth,))
     if isinstance(bandwidth, str) and bandwidth == "auto":
-        return Tuner()
+        return usual
     if bandwidth is None or (isinstance(bandwidth, str) and bandwidth != "median"):
         raise _wrong(bandwidth)
     return None

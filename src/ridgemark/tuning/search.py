@@ -30,7 +30,7 @@ FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # lengths tried, over the 
 _AS_GOOD = 2e-3  # share of the squared error by which lengths do not differ; the one nearest the median is taken
 _GRID_ROWS, _GRID_LANDMARKS = 1000, 150  # with which lengths are compared
 _FEW_ROWS, _FEW_LANDMARKS = 1500, 200  # with which most of a metric is found
-SINGLE_FROM = 1000  # rows from which on single precision saves much time
+SINGLE_FROM = 400  # rows from which on single precision saves much time
 _LEAST_IN_SINGLE = 1e-6  # lambda: sums in single precision are known to some 1e-7
 # Looks without a gain that end a descent: one for so many judging rows. Few cannot tell small gains that come late.
 _ROWS_PER_LOOK, _FEWEST_LOOKS = 200, 3
