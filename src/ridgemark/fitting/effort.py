@@ -22,7 +22,7 @@ class Effort:
 
 
 EFFORTS = {
-    "fast": Effort(Tuner(rows=1500, landmarks=150, evaluations=25, patience=3), work=1 / 8),
+    "fast": Effort(Tuner(rows=1500, landmarks=150, evaluations=25, patience=2), work=1 / 8),
     "default": Effort(Tuner()),
     "high": Effort(Tuner(landmarks=800, evaluations=80), per_dimension=4.0, work=4.0),
 }
