@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ridgemark.functions import effective_dimension, leverage_scores, load
     from ridgemark.rows import open_rows
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "ExactKernelRidge",
