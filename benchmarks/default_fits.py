@@ -85,11 +85,11 @@ def fit(name: str, folder: str, split: int, options: dict[str, Any]) -> dict[str
     }
 
 
-def show(records: list[dict[str, Any]], versions: list[str]) -> str:
+def show(records: list[dict[str, Any]], versions: list[str], clock: str) -> str:
     """Return for every set the medians over the splits, and the ratios of the last version to the first."""
     names = list(dict.fromkeys(one["set"] for one in records))
     first, last = versions[0], versions[-1]
-    lines = [f"| set | splits | error {first} | {last} | ratio | seconds {first} | {last} | ratio | landmarks | MiB |"]
+    lines = [f"| set | splits | error {first} | {last} | ratio | {clock} {first} | {last} | ratio | landmarks | MiB |"]
     lines += ["|---" * 10 + "|"]
     ratios = []
     for name in names:
@@ -98,9 +98,9 @@ def show(records: list[dict[str, Any]], versions: list[str]) -> str:
         if not splits:
             continue
         medians = [
-            [np.median([by[v][s][what] for s in splits]) for v in (first, last)] for what in ("error", "seconds")
+            [np.median([by[v][s][what] for s in splits]) for v in (first, last)] for what in ("error", clock)
         ]
-        ratios.append([np.median([by[last][s][w] / by[first][s][w] for s in splits]) for w in ("error", "seconds")])
+        ratios.append([np.median([by[last][s][w] / by[first][s][w] for s in splits]) for w in ("error", clock)])
         (e0, e1), (s0, s1) = medians
         p, mib = (
             "/".join(f"{np.median([by[v][s][what] for s in splits]):.0f}" for v in (first, last))
@@ -123,6 +123,7 @@ def main() -> None:
     parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--options", type=json.loads, default={})
     parser.add_argument("--show", action="store_true", help="print the table, without a fit")
+    parser.add_argument("--clock", choices=("seconds", "cpu"), default="seconds", help="seconds of the processor: cpu")
     parser.add_argument("--one", nargs=2, metavar=("SET", "SPLIT"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -146,7 +147,7 @@ def main() -> None:
             records.append({"version": version, "set": name, "split": split} | json.loads(ended.stdout))
             with options.output.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(records[-1]) + "\n")
-    print(show(records, list(versions)))
+    print(show(records, list(versions), options.clock))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def _cost(text: str) -> list[float]:
 @shared.choice_option(
     "--effort",
     ["default", "fast", "high"],
-    "fast: a shorter search for the kernel and fewer landmarks; high: a longer one, and up to twice as many.",
+    "fast: a shorter search for the kernel and fewer landmarks; high: a longer one, and up to three times as many.",
 )
 @shared.fit_options
 @shared.option(

@@ -85,8 +85,8 @@ class NystromRidge(Regressor, RegressionModel):
         the guide.
     effort : {"fast", "default", "high"}, default="default"
         How much work a fit does: "fast" tunes on at most 1,500 rows, and takes fewer landmarks of many rows, as the
-        limit on their work is an eighth; "high" tunes longer, and takes up to twice as many landmarks. A `Tuner`, a
-        kernel that is not tuned and `n_landmarks` win over it.
+        limit on their work is an eighth; "high" tunes longer, and takes up to three times as many landmarks. A `Tuner`,
+        a kernel that is not tuned and `n_landmarks` win over it.
     categorical_features : "from_dtype", list of names or positions, mask, or None, default="from_dtype"
         Which columns of a table are categories. "from_dtype": those of text or of a categorical type. A list or mask:
         its columns too. None: no column, and text is refused. See the page on tables.
