@@ -97,9 +97,7 @@ def show(records: list[dict[str, Any]], versions: list[str], clock: str) -> str:
         splits = sorted(set(by[first]) & set(by[last]))
         if not splits:
             continue
-        medians = [
-            [np.median([by[v][s][what] for s in splits]) for v in (first, last)] for what in ("error", clock)
-        ]
+        medians = [[np.median([by[v][s][what] for s in splits]) for v in (first, last)] for what in ("error", clock)]
         ratios.append([np.median([by[last][s][w] / by[first][s][w] for s in splits]) for w in ("error", clock)])
         (e0, e1), (s0, s1) = medians
         p, mib = (

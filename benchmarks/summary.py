@@ -18,7 +18,7 @@ import losses
 import tables
 
 MEASURED = Path(__file__).parent / "measured"
-FILES = ("accuracy", "tables", "classes", "losses", "in_use")
+FILES = ("accuracy", "tables", "classes", "losses", "in_use", "effort")
 SHOWN = ("default", "many", "lightgbm", "catboost", "boosting")
 NUMBERS = {
     "cal-housing": "California housing",
@@ -119,6 +119,17 @@ def questions() -> Iterator[str]:
         yield f"| {kind} | {' | '.join(cells)} |"
 
 
+def efforts(records: list[Record]) -> Iterator[str]:
+    """Yield errors with every effort, and the processor time over that of the default."""
+    yield head("data", "fast", "default", "high", "landmarks", "time, fast", "time, high")
+    for name in dict.fromkeys(record["set"] for record in records):
+        fits = [by_seed(records, name, effort).get(0) for effort in ("fast", "default", "high")]
+        errors = ["" if fit is None else f"{fit['error']:.4f}" for fit in fits]
+        counts = " / ".join("-" if fit is None else f"{fit['landmarks']:,}" for fit in fits)
+        times = ["" if fit is None else f"{fit['cpu'] / fits[1]['cpu']:.2f}" for fit in fits[::2]]
+        yield f"| {name} | {' | '.join(errors)} | {counts} | {' | '.join(times)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="the tables of docs/accuracy.md")
@@ -130,7 +141,14 @@ def main() -> None:
     print(*questions(), "", *medians(fits["accuracy"]), "", sep="\n")
     for kind in ("tried", "unseen"):
         print(*beside_boosting(fits["tables"], list(tables.GROUPS[kind]), "rmse"), "", sep="\n")
-    print(*beside_boosting(fits["classes"], list(tables.CLASSES), "log_loss"), "", *deviances(fits["losses"]), sep="\n")
+    print(
+        *beside_boosting(fits["classes"], list(tables.CLASSES), "log_loss"),
+        "",
+        *deviances(fits["losses"]),
+        "",
+        sep="\n",
+    )
+    print(*efforts(fits["effort"]), sep="\n")
 
 
 if __name__ == "__main__":
