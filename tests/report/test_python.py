@@ -139,3 +139,10 @@ def test_a_target_with_a_name_is_called_by_it(tmp_path):
     model = NystromRidge(**OPTIONS).fit(table[TRAIN], Y[TRAIN])
     page = text_of(model.report(tmp_path / "page.html", table[TEST], pandas.Series(Y, name="price")[TEST]))
     assert "price, predicted from 2 columns of 160 rows by NystromRidge" in page
+
+
+def test_quantiles_of_a_target_without_a_name_are_called_by_their_levels(tmp_path):
+    model = NystromRegressor("quantile", quantiles=[0.1, 0.9], **OPTIONS).fit(X[TRAIN], Y[TRAIN])
+    page = text_of(model.report(tmp_path / "page.html"))
+    assert "target at 0.1" in page
+    assert "target 0" not in page

@@ -36,9 +36,11 @@ def predictor_name(model: Any) -> str:
 
 
 def target_names(model: Any, about: Any) -> list[str]:
-    """Return the names of the targets of rows or of a run, or else their numbers."""
-    count = np.size(model.intercept_)
-    return list(about.target_names or (["the target"] if count == 1 else [f"target {k}" for k in range(count)]))
+    """Return the names of the targets of rows or of a run, or else their numbers, or the levels of quantiles."""
+    count, loss = np.size(model.intercept_), getattr(model, "loss_", None)
+    levels = () if loss is None else loss.levels
+    numbers = [f"target at {level:g}" for level in levels] or [f"target {k}" for k in range(count)]
+    return list(about.target_names or (["the target"] if count == 1 else numbers))
 
 
 def transform_of(model: Any) -> Any:
