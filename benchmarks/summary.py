@@ -77,9 +77,9 @@ def beside_boosting(records: list[Record], names: Sequence[str], field: str) -> 
 
 
 def deviances(records: list[Record]) -> Iterator[str]:
-    """Yield deviances of counts and amounts, beside both kinds of boosting."""
+    """Yield deviances of counts and amounts and errors of robust fits, beside both kinds of boosting."""
     yield head("target", "set", "`NystromRegressor`", "scikit-learn's boosting", "LightGBM", "fit, s")
-    for loss, kind in (("poisson", "counts"), ("gamma", "amounts")):
+    for loss, kind in (("poisson", "counts"), ("gamma", "amounts"), ("huber", "with outliers")):
         for name in losses.SETS[loss]:
             fits = [by_seed(records, f"{loss}/{name}", method)[0] for method in ("ridgemark", "boosting", "lightgbm")]
             cells = bold([fit["error"] for fit in fits], ".4g")
@@ -108,6 +108,7 @@ def questions() -> Iterator[str]:
         ("labels (log loss)", fits["classes"], "default", "log_loss"),
         ("counts (deviance)", by_loss["poisson"], "ridgemark", "error"),
         ("amounts (deviance)", by_loss["gamma"], "ridgemark", "error"),
+        ("outliers in training targets (RMSE)", by_loss["huber"], "ridgemark", "error"),
     )
     yield head("tables", "ahead of scikit-learn's boosting", "median ratio", "largest ratio", "ahead of LightGBM")
     for kind, records, ours, field in rows:
