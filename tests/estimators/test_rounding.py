@@ -114,7 +114,7 @@ def test_a_training_error_above_the_variance_is_found(n_rows):
     assert f"error on its training rows is {ratio:.3g} times the variance of the targets" in found
 
 
-@pytest.mark.filterwarnings("ignore:the target is 100000 in all rows")
+@pytest.mark.filterwarnings("ignore:the target is 100,000 in all rows")
 def test_targets_that_are_noise_or_constant_and_equal_rows_are_no_reason_to_warn():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))

@@ -1,7 +1,6 @@
 """A warning names the user's line, not one of the package or of a decorator."""
 
 import inspect
-import re
 
 import numpy as np
 import pytest
@@ -50,15 +49,13 @@ def test_a_warning_names_the_line_that_called_scikit_learn(call):
     assert {(one.filename, one.lineno) for one in caught} == {(__file__, call.__code__.co_firstlineno)}
 
 
-@pytest.mark.parametrize("value", [3.0, 0.0, 0.1, -1e9 / 3])
+@pytest.mark.parametrize(("value", "written"), [(3.0, "3"), (0.0, "0"), (0.1, "0.1"), (-1e9 / 3, "-333,333,000")])
 @pytest.mark.parametrize("estimator", [NystromRidge, ExactKernelRidge])
-def test_a_constant_target_is_warned_about(estimator, value):
+def test_a_constant_target_is_warned_about(estimator, value, written):
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(1500, 2)), rng.random(1500)
     model = estimator(kernel="gaussian", bandwidth=1.0, n_landmarks=20, random_state=0)
-    with pytest.warns(
-        ColumnWarning, match=rf"the target is {re.escape(f'{value:.6g}')} in all rows, and so is every prediction"
-    ):
+    with pytest.warns(ColumnWarning, match=f"the target is {written} in all rows, and so is every prediction"):
         model.fit(X, np.full(1500, value), weights)
     assert model.predict(X) == pytest.approx(value, rel=1e-12)
     with pytest.warns(ColumnWarning, match="the target 'price' is"):

@@ -84,5 +84,5 @@ def test_a_page_shows_errors_and_coverage_by_time(tmp_path):
     result = forward(NystromRidge(**FIXED), X, y, time=day, n_splits=3)
     text = result.write_page(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Do intervals hold?" in text
-    assert f"{result.rms[0]:.3g}" in text
+    assert f"{result.rms[0]:.4g}" in text
     assert text.count("<svg") == 2
