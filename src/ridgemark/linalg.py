@@ -272,6 +272,19 @@ def solve_cholesky(factor: Any, right: Array) -> Array:
     return solve_triangle(factor, solve_triangle(factor, right, transposed=True))
 
 
+def squared_norm_of_triangle(triangle: Floats, factor: float) -> float:
+    """Return `|factor R|^2`, the sum of the squared entries, for an upper triangle R in Fortran order.
+
+    The factor is multiplied first: the squares of R alone may leave the floating-point range.
+    """
+    total = 0.0
+    for first in range(0, len(triangle), SUMMED_AT_ONCE):
+        columns = slice(first, first + SUMMED_AT_ONCE)
+        panel = factor * triangle.T[columns, : columns.stop]
+        total += float(np.vdot(panel, panel))
+    return total
+
+
 def squared_norm_of_product(triangle: Floats) -> float:
     """Return `|R R'|^2`, the sum of the squared entries, for an upper triangle R."""
     with blas_threads_for(len(triangle)):

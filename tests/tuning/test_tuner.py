@@ -18,6 +18,7 @@ from ridgemark.path import walk_downhill
 from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
 from ridgemark.tuning.criterion import Sample
+from ridgemark.tuning.descent import Candidate
 
 SMALL = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=12, kernels=("gaussian", "matern32"))
 FEW = Tuner(**SMALL.get_params() | {"evaluations": 4, "kernels": ("gaussian",)})  # where the choice does not matter
@@ -310,7 +311,9 @@ def test_a_part_without_which_the_kernel_matrix_is_not_definite_is_not_idle():
     mixture = Mixture([Gaussian(1.0), Matern32(2.0)], [], [0.5, 0.5])
     searched = Indefinite(tuning, judging, np.array([1e-6, 1.0]), 10, 3, lambda: None)
     with np.errstate(invalid="ignore"):
-        assert searched.without_idle_parts(mixture, 1e-6) == (mixture, 1e-6)
+        candidate = searched.without_idle_parts(Candidate(mixture, 1e-6, np.zeros(100)))
+    assert candidate.kernel == mixture
+    assert candidate.ridge == 1e-6
 
 
 def test_a_linear_truth_is_fitted_as_linear_regression_does():

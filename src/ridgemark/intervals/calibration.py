@@ -177,14 +177,17 @@ def calibration_of(
     shifts = together[:, None] * (residuals if groups.gaps is None else residuals + groups.gaps[sample])
     if noise is None:
         noise, sigma = noise_of_rows(passes, fit, left_out, sample)
-    along = () if noise.outside else (together,)
-    places = RowPasses(ArrayRows(drawn.rows), passes.memory_budget).map(widths(fit, noise), along)
-    if sigma is None:
-        sigma = places[:, 1]
-    elif (weights / together).mean() < 1.0 - _FEW_REPEATS:
-        share = variance_share(residuals, sigma, places[:, 2], weights)
-        noise, places[:, 2] = replace(noise, variance=share * noise.variance), np.sqrt(share) * places[:, 2]
-    tau = np.hypot(sigma, places[:, 2])
+    if sigma is not None and left_out.leverage is not None:
+        spread, reach = left_out.potential[sample] / weights[:, None], np.sqrt(left_out.leverage[sample])
+        deviation = np.sqrt(noise.variance * spread)
+    else:
+        along = () if noise.outside else (together,)
+        places = RowPasses(ArrayRows(drawn.rows), passes.memory_budget).map(widths(fit, noise), along)
+        sigma, deviation, reach = places[:, 1] if sigma is None else sigma, places[:, 2], places[:, 3]
+    if drawn.noise is None and (weights / together).mean() < 1.0 - _FEW_REPEATS:
+        share = variance_share(residuals, sigma, deviation, weights)
+        noise, deviation = replace(noise, variance=share * noise.variance), np.sqrt(share) * deviation
+    tau = np.hypot(sigma, deviation)
     tau = np.maximum(tau, np.finfo(np.float64).tiny)  # the noise of tiny residuals may underflow to zero
     return Calibration(
         *(drawn.rows, drawn.indices, residuals, weights, shifts),
@@ -193,7 +196,7 @@ def calibration_of(
         reason=drawn.reason,
         noise=noise,
         scores=np.abs(residuals) / tau,
-        reaches=np.abs(shifts) * places[:, 3],
+        reaches=np.abs(shifts) * reach,
     )
 
 

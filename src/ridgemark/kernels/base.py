@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array, gen_batches
+from sklearn.utils import check_array
 
 from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import DataError, DataTypeError, ParameterError
@@ -190,7 +190,8 @@ def unit_roundoff(dtype: Any) -> float:
 def row_tiles(values: Array, backend: Backend, entries: int = 2**16) -> Iterator[Any]:
     """Return slices of rows whose values stay in the processor's cache; one of all rows on a device."""
     step = max(1, entries // max(1, values.shape[1])) if backend is NUMPY else max(1, values.shape[0])
-    return gen_batches(values.shape[0], step)
+    # Not by scikit-learn's `gen_batches`: to check its arguments takes longer than a small tile.
+    return (slice(start, start + step) for start in range(0, values.shape[0], step))
 
 
 def squared_norms(rows: Any, backend: Backend) -> Array:

@@ -43,6 +43,8 @@ class LeaveOneOut:
         `B'W|r|`, r the residuals: what regression of their sizes on the features B needs.
     pulls : GroupPulls or None
         Of rows that leave in groups: what some of the groups add to the coefficients.
+    leverage : array of shape (n, n_targets) or None
+        t_i, where it was computed for the ridges chosen alone, and rows do not leave in groups.
     """
 
     residuals: Annotated[Floats, "(n, t)"]
@@ -50,6 +52,7 @@ class LeaveOneOut:
     weights: Annotated[Floats, "(n)", ">= 0"]
     size_sums: Annotated[Floats, "(_, t)"]
     pulls: GroupPulls | None = field(default=None, compare=False)
+    leverage: Floats | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +103,9 @@ def left_out_at(
     if passes.leaves_groups:
         return _groups_left_out(passes, GroupsChosen(**form, chosen=chosen), inverse)
     task = ChosenLeftOut(**form, chosen=chosen)
-    both, sums = passes.map_and_reduce(task, _along(passes, groups))
-    return left_out_results(passes, centred, inverse, both[:, 0], both[:, 1], sums)
+    results, sums = passes.map_and_reduce(task, _along(passes, groups))
+    left_out = left_out_results(passes, centred, inverse, results[:, 0], results[:, 1], sums)
+    return replace(left_out, leverage=results[:, 2])
 
 
 def _groups_left_out(passes: RowPasses, task: GroupsChosen, inverse: RidgeInverse) -> LeaveOneOut:
@@ -201,11 +205,14 @@ class LeftOut(RidgeTask):
         return super().width + self.fits.shape[1] + len(self.scaled_ridge)
 
     def __call__(self, block: Block, workspace: Workspace) -> Any:
-        results, coordinates = self.left_out(block, workspace)
+        results, coordinates, _ = self.left_out(block, workspace)
         return results, size_sums(coordinates, block, results[:, :, :-1])
 
-    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
-        """Return the residuals with the potentials, and the features in the coordinates of the root."""
+    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
+        """Return residuals with potentials, the features in the coordinates of the root, and leverages of the ridges.
+
+        The leverages are t_i, shape (rows, ridges); of rows that leave in groups they have no meaning.
+        """
         n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridge), len(self.target_mean)
         coordinates, lengths, squares = self.coordinates(block, workspace)
         unexplained, backend = self.unexplained(block, squares)[:, None], workspace.backend
@@ -223,7 +230,7 @@ class LeftOut(RidgeTask):
         if len(block.along) > 1:
             results[:, :, :-1] += pull[:, :, None] * block.along[1][:, None, :]
         results[:, :, -1] = own * unexplained / self.scaled_ridge + backend.ratio(own, weights) * pull
-        return results, coordinates
+        return results, coordinates, leverage
 
 
 class LeftOutErrors(LeftOut):
@@ -235,14 +242,15 @@ class LeftOutErrors(LeftOut):
 
 
 class ChosenLeftOut(LeftOut):
-    """Residuals and potentials at each target's own ridge, shape (rows, 2, targets), and sums as those of `LeftOut`."""
+    """Residuals, potentials and leverages at each target's own ridge, (rows, 3, targets), and the sums of `LeftOut`."""
 
     chosen: Indices
 
     def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
-        results, coordinates = self.left_out(block, workspace)
+        results, coordinates, leverage = self.left_out(block, workspace)
         both = at_chosen(results, self.chosen)
-        return workspace.backend.xp.stack(both, axis=1), size_sums(coordinates, block, both[0])
+        values = workspace.backend.xp.stack([*both, leverage[:, self.chosen]], axis=1)
+        return values, size_sums(coordinates, block, both[0])
 
 
 class GroupsLeftOut(LeftOut):
@@ -263,8 +271,8 @@ class GroupsLeftOut(LeftOut):
     def __call__(self, block: Block, workspace: Workspace) -> Any:
         """Return what a pass needs of the residuals."""
 
-    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
-        """Return the residuals with the potentials, and the features in the coordinates of the root.
+    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
+        """Return residuals with potentials, and the features in the coordinates of the root.
 
         A group of very many rows is processed in parts; then the features are those of the last part.
         """
@@ -282,7 +290,7 @@ class GroupsLeftOut(LeftOut):
             results[:, k, :-1] = np.where(root > 0.0, left_out / np.where(root > 0.0, root, 1.0), results[:, k, :-1])
             if self.wants_variance:
                 results[:, k, -1] += system.variance()
-        return results, coordinates
+        return results, coordinates, results[:, :, -1]
 
     def _in_fit(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
         """Return the residuals of the fit with the first part of the potentials, coordinates, and roots of weights."""
@@ -295,7 +303,7 @@ class GroupsLeftOut(LeftOut):
         results[:, :, -1] = weights * self.unexplained(block, squares)[:, None] / self.scaled_ridge
         return results, coordinates, np.sqrt(weights)
 
-    def _in_parts(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+    def _in_parts(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
         """Return the same for one group of very many rows, of which parts are in memory.
 
         A first walk over the parts sums `[c 1]'W [c 1]` and `[c 1]'W e`; a second one leaves the rows out.
@@ -320,7 +328,8 @@ class GroupsLeftOut(LeftOut):
                 if self.wants_variance:
                     results[:, k, -1] += ((root * rows @ inverse.T) ** 2).sum(axis=1)
             every.append(results)
-        return np.concatenate(every), coordinates
+        results = np.concatenate(every)
+        return results, coordinates, results[:, :, -1]
 
 
 class GroupErrors(LeftOutErrors, GroupsLeftOut):
@@ -339,7 +348,7 @@ class GroupsChosen(GroupsLeftOut):
     chosen: Indices
 
     def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, list[tuple[Indices, Floats, Floats]]]:
-        results, coordinates = self.left_out(block, workspace)
+        results, coordinates, _ = self.left_out(block, workspace)
         both, sizes = at_chosen(results, self.chosen), group_sizes(block.along[0])
         if len(coordinates) < block.n_rows:
             return np.stack(both, axis=1), self._pulls_in_parts(block, workspace, both[0])

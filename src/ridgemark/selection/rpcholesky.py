@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import blas
 
 from ridgemark.backends import Array, Floats, Indices
 from ridgemark.kernels import CrossKernel, Kernel
@@ -246,7 +247,8 @@ def _most_explaining(overlap: Floats, counts: Indices, most: int) -> tuple[list[
         earlier = columns[: len(kept)]
         column = (cosines[i] - earlier[:, i] @ earlier) / np.sqrt(remaining[i])
         weighted = counts * column
-        products = cosines @ weighted - (earlier @ weighted) @ earlier  # R (c column)
+        # R (c column); the product with a symmetric matrix reads half of it.
+        products = blas.dsymv(1.0, cosines.T, weighted) - (earlier @ weighted) @ earlier
         sums -= 2 * column * products - column**2 * (column @ weighted)
         remaining -= column**2
         remaining[i] = 0.0

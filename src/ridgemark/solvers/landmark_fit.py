@@ -118,18 +118,13 @@ class RidgeInverse:
         """Return `n lambda tr (Bc'W Bc + n lambda)^-1`: the dimensions that the ridges leave unused."""
         if not self.is_triangular:
             return (self.factors * scaled_ridge).sum(axis=0)
-        scaled = self._scaled(scaled_ridge)
-        return np.array([float(np.vdot(scaled, scaled))])
+        return np.array([linalg.squared_norm_of_triangle(self.root, np.sqrt(scaled_ridge[0]))])
 
     def squared_shrinkage(self, scaled_ridge: Floats) -> Floats:
         """Return the trace of the square of `n lambda (Bc'W Bc + n lambda)^-1`."""
         if not self.is_triangular:
             return ((self.factors * scaled_ridge) ** 2).sum(axis=0)
-        return np.array([linalg.squared_norm_of_product(self._scaled(scaled_ridge))])
-
-    def _scaled(self, scaled_ridge: Floats) -> Floats:
-        """Return the root times that of the one ridge: its squares stay in the floating-point range."""
-        return np.sqrt(scaled_ridge[0]) * self.root
+        return np.array([linalg.squared_norm_of_product(np.sqrt(scaled_ridge[0]) * self.root)])
 
 
 class OneRidge(NamedTuple):

@@ -18,7 +18,8 @@ from ridgemark.kernels import CrossKernel, Kernel, Mixture
 from ridgemark.passes.device import placed
 from ridgemark.tuning.coordinates import Slopes
 from ridgemark.tuning.left_out import LeftOutGroups
-from ridgemark.tuning.pairs import Pairs, ScratchArrays
+from ridgemark.tuning.pairs import Pairs
+from ridgemark.tuning.scratch import Scratch
 
 # Added to W's diagonal. A smooth criterion needs a fixed term, where the fit itself decides W's rank.
 _JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
@@ -128,7 +129,7 @@ class SmallDesign:
     targets: Floats  # centred
 
     @classmethod
-    def of(cls, sample: Sample, cross: Floats, landmark_kernel: Floats) -> SmallDesign:
+    def of(cls, sample: Sample, cross: Floats, landmark_kernel: Floats, space: Scratch | None = None) -> SmallDesign:
         """Return the design for kernel values C, which become B, and W; raise LinAlgError if W is not definite."""
         backend, rows = backend_of(cross), sample.placed
         jitter = _JITTER[backend.precision(cross)] * float(landmark_kernel.diagonal().max())
@@ -138,9 +139,14 @@ class SmallDesign:
         mean, target_mean = rows.weights @ cross * 0.0, rows.weights @ rows.targets * 0.0
         if sample.fit_intercept:
             mean, target_mean = rows.weights @ cross, rows.weights @ rows.targets
-        cross -= mean
-        features = backend.times_triangle_(cross, whitener)
-        return cls(sample, whitener, mean, features, target_mean, rows.targets - target_mean)
+
+        def whiten(part: slice) -> None:
+            own = cross[part]
+            own -= mean
+            backend.times_triangle_(own, whitener)
+
+        (space or Scratch()).over_rows(cross, whiten)
+        return cls(sample, whitener, mean, cross, target_mean, rows.targets - target_mean)
 
     @property
     def weights(self) -> Floats:
@@ -150,7 +156,7 @@ class SmallDesign:
     def best_ridge(self, ridges: Floats) -> tuple[float, float, Floats]:
         """Return the smallest leave-one-out error over these ridges, its ridge, and the coefficients c there."""
         w, constant, backend = self.weights, float(self.sample.fit_intercept), backend_of(self.features)
-        values, rotation = backend.xp.linalg.eigh(_weighted_gram(self.features, w, ScratchArrays()))
+        values, rotation = backend.xp.linalg.eigh(_weighted_gram(self.features, w, Scratch()))
         rotated = self.features @ rotation
         projected = rotated.T @ (w[:, None] * self.targets)
         if self.sample.groups is not None:
@@ -203,7 +209,7 @@ class SmallSolution:
     """The ridge solution on a design, with what its leave-one-out error needs."""
 
     design: SmallDesign
-    space: ScratchArrays
+    space: Scratch
     ridge: float
     inverse_root: Array  # G, upper triangular: `GG' = F^-1`, F = B'diag(w)B + lambda I
     coefficients: Floats  # c = F^-1 B'(w y)
@@ -213,16 +219,22 @@ class SmallSolution:
     groups: LeftOutGroups | None  # where rows leave in groups
 
     @classmethod
-    def of(cls, design: SmallDesign, ridge: float, space: ScratchArrays) -> SmallSolution:
+    def of(cls, design: SmallDesign, ridge: float, space: Scratch) -> SmallSolution:
         """Solve at one ridge."""
         features, w, backend = design.features, design.weights, backend_of(design.features)
         gram = _weighted_gram(features, w, space)
         backend.diagonal(gram)[...] += ridge
         inverse_root = _inverse_factor(gram)
         coefficients = inverse_root @ (inverse_root.T @ (features.T @ (w[:, None] * design.targets)))
-        whitened = backend.times_triangle_(space.copy("whitened", features), inverse_root)
-        leverage = w * (float(design.sample.fit_intercept) + backend.squared_norms(whitened))
-        kept = backend.at_least(1.0 - leverage, _LEAST_KEPT)
+        whitened = space.array("whitened", features.shape, features)
+
+        def whiten(part: slice) -> Array:
+            own = whitened[part]
+            own[...] = features[part]
+            return backend.squared_norms(backend.times_triangle_(own, inverse_root))
+
+        lengths = backend.xp.concat(space.over_rows(features, whiten))
+        kept = backend.at_least(1.0 - w * (float(design.sample.fit_intercept) + lengths), _LEAST_KEPT)
         residuals = design.targets - features @ coefficients
         groups = None if design.sample.groups is None else design.without_groups(whitened, residuals)
         return cls(design, space, ridge, inverse_root, coefficients, residuals, whitened, kept, groups)
@@ -250,7 +262,7 @@ class SmallSolution:
         design, w = self.design, self.design.weights
         features, whitener, c = design.features, design.whitener, self.coefficients
         backend, whitened = backend_of(features), self.whitened
-        if self.groups is not None:
+        if self.groups is not None:  # A is not needed any more: `weighted` is DA
             u, weighted, spread = (backend.from_host(part, like=w) for part in self.groups.multipliers())
         else:
             left_out = self.left_out
@@ -260,22 +272,29 @@ class SmallSolution:
         v = self.inverse_root @ (self.inverse_root.T @ (features.T @ u))
         by_ridge = (v * c).sum() - (spread * (self.inverse_root.T @ self.inverse_root)).sum()
         triangle = backend.times_triangle_(backend.copy(whitener), self.inverse_root)
+        left = backend.xp.concat([u - w[:, None] * (features @ v), w[:, None] * self.residuals], axis=1)
+        c, v = whitener @ c, whitener @ v
+        right = backend.copy(backend.xp.concat([c, v], axis=1).T)
         by_cross = self.space.array("weighted", whitened.shape, whitened)
-        backend.matmul(whitened, -spread, out=by_cross)
-        if self.groups is None:
-            whitened *= g[:, None]
-            by_cross += whitened
-            by_cross *= (2.0 * w)[:, None]
-        else:
-            by_cross *= w[:, None]
-            by_cross += weighted
-            by_cross *= 2.0
-        backend.times_triangle_(by_cross, triangle, transposed=True)
-        c, v, fitted = whitener @ c, whitener @ v, features @ v
-        left = backend.xp.concat([u - w[:, None] * fitted, w[:, None] * self.residuals], axis=1)
-        backend.subtract_product_(by_cross, left, backend.copy(backend.xp.concat([c, v], axis=1).T))
+
+        def derive(part: slice) -> Array:
+            own, twice = by_cross[part], 2.0 * w[part, None]
+            backend.matmul(whitened[part], -spread, out=own)
+            if self.groups is None:
+                whitened[part] *= g[part, None]
+                own += whitened[part]
+                own *= twice
+            else:
+                own *= twice
+                own += 2.0 * weighted[part]
+            backend.times_triangle_(own, triangle, transposed=True)
+            backend.subtract_product_(own, left[part], right)
+            return own.sum(axis=0)
+
+        total = self.space.sum_over_rows(by_cross, derive)[None]
         if design.sample.fit_intercept:
-            backend.subtract_product_(by_cross, backend.copy(w[:, None]), by_cross.sum(axis=0)[None])
+            column = backend.copy(w[:, None])
+            self.space.over_rows(by_cross, lambda part: backend.subtract_product_(by_cross[part], column[part], total))
         for _ in range(2):  # N R', then R N R'
             spread = backend.times_triangle_(backend.copy(spread.T), triangle, transposed=True)
         return by_cross, self.ridge * ((v @ c.T + c @ v.T) / 2.0 - spread), float(by_ridge)
@@ -292,15 +311,15 @@ class Evaluation:
     left_out: Floats  # squared leave-one-out residual of every row, times its relative weight
 
 
-def evaluate(kernel: Mixture, ridge: float, sample: Sample, space: ScratchArrays | None = None) -> Evaluation:
+def evaluate(kernel: Mixture, ridge: float, sample: Sample, space: Scratch | None = None) -> Evaluation:
     """Return the leave-one-out error of a mixture, with its derivatives; all in the arrays of a workspace.
 
     The first rows are the landmarks, so W is the top of C, and `dE/dC` takes the symmetric part of `dE/dW` there.
     """
-    space = ScratchArrays() if space is None else space
+    space = Scratch() if space is None else space
     pairs = Pairs.of(kernel, sample.placed.features, sample.n_landmarks, space)
     among = pairs.values[: sample.n_landmarks]
-    solved = SmallSolution.of(SmallDesign.of(sample, pairs.values, (among + among.T) / 2.0), ridge, space)
+    solved = SmallSolution.of(SmallDesign.of(sample, pairs.values, (among + among.T) / 2.0, space), ridge, space)
     by_cross, by_landmarks, ridge_slope = solved.gradients()
     by_cross[: sample.n_landmarks] += by_landmarks
     model = solved.design.model(kernel, solved.coefficients)
@@ -324,7 +343,7 @@ def best_model(kernel: Kernel, sample: Sample, ridges: Floats) -> tuple[SmallMod
 def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
     """Return the landmark model of a sample."""
     design = _design(kernel, sample)
-    return design.model(kernel, SmallSolution.of(design, ridge, ScratchArrays()).coefficients)
+    return design.model(kernel, SmallSolution.of(design, ridge, Scratch()).coefficients)
 
 
 def _design(kernel: Kernel, sample: Sample) -> SmallDesign:
@@ -342,8 +361,14 @@ def _inverse_factor(matrix: Array) -> Array:
     return backend.inverse_triangle(upper)
 
 
-def _weighted_gram(features: Array, weights: Array, space: ScratchArrays) -> Array:
+def _weighted_gram(features: Array, weights: Array, space: Scratch) -> Array:
     """Return `B'diag(w)B`, in half the work of a general product."""
-    root = space.copy("weighted", features)
-    root *= backend_of(weights).xp.sqrt(weights)[:, None]
-    return root.T @ root
+    weighted, roots = space.array("weighted", features.shape, features), backend_of(weights).xp.sqrt(weights)
+
+    def gram(part: slice) -> Array:
+        own = weighted[part]
+        own[...] = features[part]
+        own *= roots[part, None]
+        return own.T @ own
+
+    return space.sum_over_rows(features, gram)

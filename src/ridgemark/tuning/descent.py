@@ -12,13 +12,13 @@ from ridgemark.backends import Floats
 from ridgemark.kernels import Mixture
 from ridgemark.tuning.coordinates import Coordinates
 from ridgemark.tuning.criterion import Evaluation, Sample, SmallModel, evaluate
-from ridgemark.tuning.pairs import ScratchArrays
+from ridgemark.tuning.scratch import Scratch
 
 _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
 _MEAN_ERRORS, _SIGN_ERRORS = 2.0, 3.0  # standard errors by which a gain must exceed zero: in the mean, or in sign
 _TINY = float(np.finfo(np.float64).tiny)
-_STEPS = 12  # lengths tried in one direction; where more are needed, rounding hides the decrease
+_FIRST_STEPS, _STEPS = 12, 6  # lengths tried in one direction; where more are needed, rounding hides the decrease
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 
@@ -96,14 +96,15 @@ class Descent:
     evaluations: int
     patience: int
     count: Callable[[], None]  # called before every evaluation; may raise an error that ends the run
+    space: Scratch
     errors: list[float] = field(default_factory=list)  # leave-one-out error of every evaluation
     looks: list[tuple[int, float]] = field(default_factory=list)  # evaluations before it, error on the judging rows
     best: Candidate | None = None
     _to_beat: float = np.inf
     _worse: int = 0
     _iterations: int = 0
+    _before: int = 0  # evaluations before this iteration
     _last: tuple[bytes, Evaluation] | None = None
-    _space: ScratchArrays = field(default_factory=ScratchArrays)
 
     def run(self, ridge: float) -> Candidate | None:
         """Return the best mixture found; None if the criterion cannot be evaluated at the start."""
@@ -117,7 +118,7 @@ class Descent:
                 method="L-BFGS-B",
                 bounds=self.coordinates.bounds(),
                 callback=self._after_iteration,
-                options={"maxcor": _REMEMBERED, "maxls": _STEPS, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-6},
+                options={"maxcor": _REMEMBERED, "maxls": _FIRST_STEPS, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-6},
             )
             self._look(minimum.x)
         except (_Stopped, np.linalg.LinAlgError):  # a kernel matrix that is not definite ends the run
@@ -127,10 +128,11 @@ class Descent:
     def _evaluation(self, x: Floats) -> Evaluation:
         if self._last is not None and self._last[0] == x.tobytes():
             return self._last[1]
-        if len(self.errors) >= self.evaluations:
+        steps = _STEPS if self._iterations else _FIRST_STEPS
+        if len(self.errors) >= min(self.evaluations, self._before + steps):
             raise _Stopped
         self.count()
-        result = evaluate(self.coordinates.kernel(x), self.coordinates.ridge(x), self.tuning, self._space)
+        result = evaluate(self.coordinates.kernel(x), self.coordinates.ridge(x), self.tuning, self.space)
         self.errors.append(result.error)
         if not np.isfinite(result.error):
             raise _Stopped
@@ -147,6 +149,7 @@ class Descent:
 
     def _after_iteration(self, x: Floats) -> None:
         self._iterations += 1
+        self._before = len(self.errors)
         if self._iterations % _ITERATIONS_PER_LOOK == 0:
             self._look(x)
             if self._worse >= self.patience:

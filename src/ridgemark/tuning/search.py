@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from ridgemark.tuning.criterion import Sample, best_model, best_ridge, fit_small
 from ridgemark.tuning.descent import Candidate, Descent, Gain, judge
 from ridgemark.tuning.median import median_distance
 from ridgemark.tuning.record import Descended
+from ridgemark.tuning.scratch import Scratch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -77,12 +78,28 @@ class DescentResult:
     record: Descended
 
 
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """The error of a mixture on the judging rows, and what it is expected to be with more landmarks."""
+
+    judged: Floats  # squared error of every judging row
+    saved: float  # share of the error that twice the landmarks save
+    error: float  # after some doublings of the landmarks
+
+    @classmethod
+    def of(cls, judged: Floats, before: Floats, doublings: float) -> Expected:
+        """Compare the errors with those of half of the landmarks."""
+        error, earlier = float(np.sqrt(judged.mean())), float(np.sqrt(before.mean()))
+        saved = 1.0 - error / earlier if 0.0 < error < earlier < np.inf else 0.0
+        return cls(judged, saved, error * (1.0 - saved) ** doublings)
+
+
 @dataclass(eq=False)
 class Search:
     """Searches for a mixture on one sample.
 
-    Independent descents run in threads, each with one BLAS thread, so the result does not depend on the number of
-    threads.
+    Independent descents run in threads, and so do parts of the rows of one evaluation, each with one BLAS thread: the
+    result does not depend on the number of threads.
     """
 
     tuning: Sample
@@ -91,6 +108,7 @@ class Search:
     evaluations: int  # of each descent
     patience: int
     count: Callable[[], None]  # called before every evaluation
+    threads: Executor | None = None  # for parts of the rows
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def on_few(self) -> Search:
@@ -141,7 +159,8 @@ class Search:
         if not np.isfinite(coordinates.vector(ridge)).all():
             return None
         patience = min(self.patience, max(_FEWEST_LOOKS, len(self.judging.weights) // _ROWS_PER_LOOK))
-        descent = Descent(coordinates, self.tuning, self.judging, self.evaluations, patience, self._counted)
+        given = coordinates, self.tuning, self.judging, self.evaluations, patience, self._counted
+        descent = Descent(*given, Scratch(self.threads))
         best = descent.run(ridge)
         if best is None:
             return None
@@ -175,12 +194,13 @@ class Search:
             best = min(best, (error, mixture, ridge), key=lambda result: result[0])
         return best[1], best[2]
 
-    def without_idle_parts(self, mixture: Mixture, ridge: float) -> tuple[Mixture, float]:
+    def without_idle_parts(self, candidate: Candidate) -> Candidate:
         """Return the mixture without the parts that save less than 0.1% of the error or one standard error.
 
         The part that saves least is left out first, at the same ridge; then the best ridge of the remaining parts is
-        found, which is returned too. A mixture with a matrix keeps one radial part.
+        found. A mixture with a matrix keeps one radial part.
         """
+        mixture, ridge = candidate.kernel, candidate.ridge
         errors = self.judged(mixture, ridge)
         while len(mixture.weights) > 1:
             stays = mixture.metric is not None and len(mixture.radial) == 1
@@ -193,31 +213,26 @@ class Search:
                 break
             mixture, ridge = rests[least], self._best_ridge(rests[least], self.tuning)[1]
             errors = self.judged(mixture, ridge)
-        return mixture, ridge
+        return Candidate(mixture, ridge, errors)
 
-    def expected_errors(self, mixtures: Sequence[Mixture], doublings: float) -> tuple[Floats, Floats]:
-        """Return the error of every mixture on the judging rows as expected after some doublings of the landmarks.
+    def expected(self, mixtures: Sequence[Mixture], doublings: float) -> list[Expected]:
+        """Return the error of every mixture on the judging rows, and as expected after some doublings of the landmarks.
 
-        Each further doubling is expected to save the same share of it as the last one did, which is returned too.
+        Each further doubling is expected to save the same share of it as the last one did.
         """
         halves = replace(self, tuning=self.tuning.first(len(self.tuning.weights), self.tuning.n_landmarks // 2))
-        errors, before = (
-            np.sqrt([error.mean() for error in self._in_threads(search.judged, mixtures)]) for search in (self, halves)
-        )
-        falls = (errors < before) & (before < np.inf) & (errors > 0.0)
-        saved = np.where(falls, 1.0 - errors / np.where(falls, before, 1.0), 0.0)
-        return errors * (1.0 - saved) ** doublings, saved
+        judged, before = (self._in_threads(search.judged, mixtures) for search in (self, halves))
+        return [Expected.of(*errors, doublings) for errors in zip(judged, before, strict=True)]
 
-    def shortened(self, mixture: Mixture, doublings: float) -> tuple[Mixture, float]:
-        """Return the mixture with all lengths 0.7 or 0.5 times as long, where that lowers the expected error.
-
-        The share of its error that twice the landmarks save is returned too.
-        """
-        tried = [mixture, *(shorter(mixture, factor) for factor in _SHORTER)]
-        errors, saved = self.expected_errors(tried, doublings)
-        errors[1:] *= 1.0 + _WORTH_SHORTER
-        best = int(np.argmin(errors))
-        return tried[best], float(saved[best])
+    def shortened(self, mixture: Mixture, doublings: float) -> tuple[Mixture, Expected]:
+        """Return the mixture with all lengths 0.7 or 0.5 times as long, where that lowers the expected error."""
+        (best, *others), shorter = self.expected([mixture, scaled(mixture, _SHORTER[0])], doublings), mixture
+        for factor in _SHORTER:
+            expected = others.pop() if others else self.expected([scaled(mixture, factor)], doublings)[0]
+            if not (1.0 + _WORTH_SHORTER) * expected.error < best.error:
+                break
+            best, shorter = expected, scaled(mixture, factor)
+        return shorter, best
 
     def uniform_is_better(self, kernel: Any, rng: np.random.Generator) -> bool:
         """Return whether landmarks drawn uniformly predict the judging rows better than those of `Auto`.
@@ -280,7 +295,7 @@ def _with_length(mixture: Mixture, factor: float, medians: dict[int, float], n_f
     return mixture.changed(others=others, bandwidth=wide)
 
 
-def shorter(mixture: Mixture, factor: float) -> Mixture:
+def scaled(mixture: Mixture, factor: float) -> Mixture:
     """Return the mixture with all lengths multiplied by a factor."""
     others = [
         Laplacian(np.asarray(part.bandwidth) * factor) if isinstance(part, Laplacian) else part

@@ -1,6 +1,8 @@
 """The tuner: parts, levels and descents, and the kernel they end with."""
 
 from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ridgemark.backends import worker_threads
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import Kernel, Laplacian, Linear, Mixture, make_kernel
 from ridgemark.kernels.stationary import RadialKernel, StationaryKernel
@@ -20,7 +23,7 @@ from ridgemark.tuning.criterion import Sample
 from ridgemark.tuning.descent import Gain
 from ridgemark.tuning.draw import FEWEST_GROUPS, FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.record import Level, Part, TuningResult
-from ridgemark.tuning.search import FACTORS, Counter, DescentResult, Search, without
+from ridgemark.tuning.search import FACTORS, Counter, DescentResult, Expected, Search, without
 
 PARTS = ("gaussian", "matern32", "matern12", "laplacian", "linear")
 _SHORTER = (1.0, 0.4, 0.2)  # inverse lengths of the radial parts at the start; the roughest varies most slowly
@@ -111,17 +114,21 @@ class Tuner(Parameterised):
         levels, limit = self._levels(mixture, rows)
         counter = Counter(len(FACTORS) + self.evaluations * _most_descents(levels), passes.progress)
         ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
-        search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add)
-        tuned = (
-            _grid(search, parts, rows)
-            if rows.is_wide
-            else _descend(search, rows.larger, mixture, levels, _doublings(rows.larger, n_landmarks, passes))
-        )
+        with _threads() as threads:
+            search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add, threads)
+            tuned = (
+                _grid(search, parts, rows)
+                if rows.is_wide
+                else _descend(search, rows.larger, mixture, levels, _doublings(rows.larger, n_landmarks, passes))
+            )
         uniform, n_rows = False, passes.source.n_rows
         if len(rows.judging.weights) and not rows.is_wide and 2 * _wanted(n_landmarks, n_rows) < n_rows:
             uniform = search.uniform_is_better(tuned.mixture, rng)
-        on_larger, judges = replace(search, tuning=rows.larger), len(rows.judging.weights) > 0
-        judged = on_larger.judged(tuned.mixture, tuned.ridge) if judges else np.empty(0)
+        judged = np.empty(0)
+        if tuned.expected is not None:
+            judged = tuned.expected.judged.astype(np.float64)
+        elif len(rows.judging.weights):
+            judged = replace(search, tuning=rows.larger).judged(tuned.mixture, tuned.ridge)
         counter.finish()
         result = TuningResult(
             level=tuned.level,
@@ -135,7 +142,7 @@ class Tuner(Parameterised):
             descents=tuple(result.record for result in tuned.results),
             levels=tuned.levels,
             uniform_landmarks=uniform,
-            saved_by_doubling=tuned.saved_by_doubling,
+            saved_by_doubling=None if tuned.expected is None else tuned.expected.saved,
             n_evaluations=sum(len(result.record.loo_errors) for result in tuned.results),
             ridge=tuned.ridge,
             baselines=compare_with_baselines(rows, judged),
@@ -207,7 +214,13 @@ class _Tuned:
     results: list[DescentResult]
     levels: tuple[Level, ...] = ()
     dropped: tuple[str, ...] = ()
-    saved_by_doubling: float | None = None
+    expected: Expected | None = None
+
+
+def _threads() -> AbstractContextManager[Executor | None]:
+    """Return threads for parts of the rows, or none where there is one thread."""
+    workers = worker_threads()
+    return ThreadPoolExecutor(workers, thread_name_prefix="ridgemark-rows") if workers > 1 else nullcontext()
 
 
 def _start(parts: Sequence[Any], rows: TuningRows) -> Mixture:
@@ -242,7 +255,10 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
             simple.append("per_feature")
     results = on_few.descend([(level, "one length", start, ridge) for level in simple])
     here = next((result.candidate for result in results if result.level == "per_feature"), None)
-    if here is not None and mixture.radial:
+    if here is not None and len(search.judging.weights) and tuple(levels) != ("metric",):
+        here = on_few.without_idle_parts(here)
+        results = [replace(result, candidate=here) if result.level == "per_feature" else result for result in results]
+    if here is not None and here.kernel.radial:
         kernel_and_ridge = here.kernel, here.ridge
         starts = [("per_feature", "all columns included", *kernel_and_ridge)] if "per_feature" in levels else []
         if "metric" in levels:
@@ -251,23 +267,24 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
     allowed = [result for result in results if result.level in levels] or results
     if not allowed:
         return _Tuned(start, ridge, "shared", "the criterion could not be evaluated", results)
-    best, judged = _choose(allowed)
-    mixture, ridge, saved = best.candidate.kernel, best.candidate.ridge, None
+    best, levels_judged = _choose(allowed)
+    mixture, ridge, expected = best.candidate.kernel, best.candidate.ridge, None
     if len(search.judging.weights):
-        (mixture, saved), ridge, more = _on_more_rows(search, larger, best, doublings)
+        (mixture, expected), ridge, more = _on_more_rows(search, larger, best, doublings)
         results += more
     dropped = [part_name(part) for _, part in start.parts()]
     for _, part in mixture.parts():
         dropped.remove(part_name(part))
-    return _Tuned(mixture, ridge, best.level, _reason(judged, len(levels) == 1), results, judged, tuple(dropped), saved)
+    reason = _reason(levels_judged, len(levels) == 1)
+    return _Tuned(mixture, ridge, best.level, reason, results, levels_judged, tuple(dropped), expected)
 
 
 def _on_more_rows(
     search: Search, larger: Sample, best: DescentResult, doublings: float
-) -> tuple[tuple[Mixture, float | None], float, list[DescentResult]]:
+) -> tuple[tuple[Mixture, Expected | None], float, list[DescentResult]]:
     """Descend on more rows, with the Laplacian and without it; return the better mixture without its idle parts.
 
-    With it comes the share of its error that twice the landmarks save, where it was measured, and its ridge.
+    With it come its expected errors, where there were rows for them, and its ridge.
 
     A metric is found with few landmarks. With more, shorter lengths do better and a Laplacian gains less, so both are
     judged by the errors expected with the landmarks of the fit. Double precision is for errors so small that single
@@ -287,8 +304,8 @@ def _on_more_rows(
         if saved < _WORTH_A_LAPLACIAN:
             starts.pop(0)
     if len(search.tuning.weights) < _WORTH_MORE * len(on_few.tuning.weights) and not (on_few.is_single and is_small):
-        mixture, ridge = search.without_idle_parts(starts[0][1], best.candidate.ridge)
-        return (mixture, None), ridge, []
+        taken = search.without_idle_parts(replace(best.candidate, kernel=starts[0][1]))
+        return (taken.kernel, None), taken.ridge, []
     if len(starts) == 1 and best.level == "per_feature" and start.radial:
         starts.append(("all columns included", starts[0][1]))
     results = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
@@ -296,12 +313,11 @@ def _on_more_rows(
         return (start, None), best.candidate.ridge, results
     position = 0
     if len(results) > 1:
-        errors, _ = more.expected_errors([result.candidate.kernel for result in results], doublings)
+        first, second = more.expected([result.candidate.kernel for result in results], doublings)
         contested = results[1].record.start == "without the Laplacian"
-        position = int(errors[1] < (1.0 + _WORTH_A_LAPLACIAN * contested) * errors[0])
-    taken = results[position].candidate
-    mixture, ridge = search.without_idle_parts(taken.kernel, taken.ridge)
-    return more.shortened(mixture, doublings), ridge, results
+        position = int(second.error < (1.0 + _WORTH_A_LAPLACIAN * contested) * first.error)
+    taken = search.without_idle_parts(results[position].candidate)
+    return more.shortened(taken.kernel, doublings), taken.ridge, results
 
 
 def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
