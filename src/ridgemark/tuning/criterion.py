@@ -50,6 +50,11 @@ class Sample:
         """Whether all rows are landmarks."""
         return self.n_landmarks == len(self.weights)
 
+    @property
+    def is_single(self) -> bool:
+        """Whether the rows are in single precision."""
+        return bool(self.features.dtype == np.float32)
+
     @cached_property
     def placed(self) -> Sample:
         """The same rows as arrays of the backend; sparse rows stay on the host."""

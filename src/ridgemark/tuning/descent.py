@@ -18,7 +18,9 @@ _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
 _MEAN_ERRORS, _SIGN_ERRORS = 2.0, 3.0  # standard errors by which a gain must exceed zero: in the mean, or in sign
 _TINY = float(np.finfo(np.float64).tiny)
-_FIRST_STEPS, _STEPS = 12, 6  # lengths tried in one direction; where more are needed, rounding hides the decrease
+# Lengths tried in one direction; where more are needed, rounding hides the decrease. In single precision it does so
+# after few, but for the first direction, whose length is not known.
+_STEPS, _STEPS_IN_SINGLE = 12, 6
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 
@@ -118,7 +120,7 @@ class Descent:
                 method="L-BFGS-B",
                 bounds=self.coordinates.bounds(),
                 callback=self._after_iteration,
-                options={"maxcor": _REMEMBERED, "maxls": _FIRST_STEPS, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-6},
+                options={"maxcor": _REMEMBERED, "maxls": _STEPS, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-6},
             )
             self._look(minimum.x)
         except (_Stopped, np.linalg.LinAlgError):  # a kernel matrix that is not definite ends the run
@@ -128,7 +130,8 @@ class Descent:
     def _evaluation(self, x: Floats) -> Evaluation:
         if self._last is not None and self._last[0] == x.tobytes():
             return self._last[1]
-        steps = _STEPS if self._iterations else _FIRST_STEPS
+        is_single = self._iterations > 0 and self.tuning.is_single
+        steps = _STEPS_IN_SINGLE if is_single else _STEPS
         if len(self.errors) >= min(self.evaluations, self._before + steps):
             raise _Stopped
         self.count()

@@ -117,11 +117,6 @@ class Search:
         many = len(smaller.tuning.weights) >= SINGLE_FROM
         return smaller.in_single_precision() if many and self.ridges[-1] >= _LEAST_IN_SINGLE else smaller
 
-    @property
-    def is_single(self) -> bool:
-        """Whether the rows are in single precision."""
-        return bool(self.tuning.features.dtype == np.float32)
-
     def in_single_precision(self) -> Search:
         """Return the search in single precision, which takes half the time."""
         return replace(self, tuning=self.tuning.in_single_precision(), judging=self.judging.in_single_precision())
@@ -153,7 +148,7 @@ class Search:
         if name == "all columns included":
             mixture = _with_all_columns(mixture)
         smallest, largest = float(self.ridges[0]), float(self.ridges[-1])
-        if self.is_single:
+        if self.tuning.is_single:
             smallest = max(smallest, _LEAST_IN_SINGLE)
         coordinates = Coordinates(mixture, level, (smallest, largest))
         if not np.isfinite(coordinates.vector(ridge)).all():

@@ -255,10 +255,7 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
             simple.append("per_feature")
     results = on_few.descend([(level, "one length", start, ridge) for level in simple])
     here = next((result.candidate for result in results if result.level == "per_feature"), None)
-    if here is not None and len(search.judging.weights) and tuple(levels) != ("metric",):
-        here = on_few.without_idle_parts(here)
-        results = [replace(result, candidate=here) if result.level == "per_feature" else result for result in results]
-    if here is not None and here.kernel.radial:
+    if here is not None and mixture.radial:
         kernel_and_ridge = here.kernel, here.ridge
         starts = [("per_feature", "all columns included", *kernel_and_ridge)] if "per_feature" in levels else []
         if "metric" in levels:
@@ -291,8 +288,8 @@ def _on_more_rows(
     precision would hide what is left.
     """
     start, on_few, more = best.candidate.kernel, search.on_few(), replace(search, tuning=larger)
-    is_small = best.candidate.judged_error < _SMALL_ERROR
-    if on_few.is_single and not is_small:
+    was_single, is_small = on_few.tuning.is_single, best.candidate.judged_error < _SMALL_ERROR
+    if was_single and not is_small:
         search, more = search.in_single_precision(), more.in_single_precision()
     starts = [("few rows", start)]
     numbers = [k for k, (_, part) in enumerate(start.parts()) if isinstance(part, Laplacian)]
@@ -303,7 +300,7 @@ def _on_more_rows(
             starts.append(("without the Laplacian", alone))
         if saved < _WORTH_A_LAPLACIAN:
             starts.pop(0)
-    if len(search.tuning.weights) < _WORTH_MORE * len(on_few.tuning.weights) and not (on_few.is_single and is_small):
+    if len(search.tuning.weights) < _WORTH_MORE * len(on_few.tuning.weights) and not (was_single and is_small):
         taken = search.without_idle_parts(replace(best.candidate, kernel=starts[0][1]))
         return (taken.kernel, None), taken.ridge, []
     if len(starts) == 1 and best.level == "per_feature" and start.radial:
