@@ -193,21 +193,24 @@ class Search:
         """Return the mixture without the parts that save less than 0.1% of the error or one standard error.
 
         The part that saves least is left out first, at the same ridge; then the best ridge of the remaining parts is
-        found. A mixture with a matrix keeps one radial part.
+        found. A part that is not idle stays needed when others are left out. A mixture with a matrix keeps one radial
+        part.
         """
         mixture, ridge = candidate.kernel, candidate.ridge
-        errors = self.judged(mixture, ridge)
-        while len(mixture.weights) > 1:
-            stays = mixture.metric is not None and len(mixture.radial) == 1
-            rests = [without(mixture, k) for k in range(int(stays), len(mixture.weights))]
-            judged = self._in_threads(partial(self.judged, ridge=ridge), rests)
-            gains = [Gain.of(errors, rest) for rest in judged]
-            least = int(np.argmin([gain.share for gain in gains]))
-            idle = gains[least].share < _WORTH_A_PART or gains[least].standard_errors < _PART_ERRORS
-            if not idle:  # so also where no standard error is finite: without the part the kernel is not definite
+        errors, idle = self.judged(mixture, ridge), list(range(len(mixture.weights)))
+        while idle and len(mixture.weights) > 1:
+            if mixture.metric is not None and len(mixture.radial) == 1:
+                idle = [number for number in idle if number > 0]
+            rests = {number: without(mixture, number) for number in idle}
+            judged = self._in_threads(partial(self.judged, ridge=ridge), list(rests.values()))
+            gains = {number: Gain.of(errors, rest) for number, rest in zip(rests, judged, strict=True)}
+            idle = [number for number, gain in gains.items() if _is_idle(gain)]
+            if not idle:
                 break
+            least = min(idle, key=lambda number: gains[number].share)
             mixture, ridge = rests[least], self._best_ridge(rests[least], self.tuning)[1]
             errors = self.judged(mixture, ridge)
+            idle = [number - (number > least) for number in idle if number != least]
         return Candidate(mixture, ridge, errors)
 
     def expected(self, mixtures: Sequence[Mixture], doublings: float) -> list[Expected]:
@@ -278,6 +281,11 @@ class Search:
                 self.interrupted.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+
+def _is_idle(gain: Gain) -> bool:
+    """Return whether a part saves too little. Where the kernel is not definite without it, no number here is finite."""
+    return gain.share < _WORTH_A_PART or gain.standard_errors < _PART_ERRORS
 
 
 def _with_length(mixture: Mixture, factor: float, medians: dict[int, float], n_features: int) -> Mixture:
