@@ -376,6 +376,7 @@ def test_ridges_below_rounding_are_not_searched(data):
     tiny = centred.rounding / total * np.array([0.9, 0.1])
     assert searched_path(passes, factor, centred, Ridges(tiny, tiny * total), origin, 1.0, 50) is None
     values = np.r_[1e-2, 1e-3, tiny]
-    path = searched_path(passes, factor, centred, Ridges(values, values * total), origin, 1e-3, 50)
+    path, solved = searched_path(passes, factor, centred, Ridges(values, values * total), origin, 1e-3, 50)
+    assert solved.size == centred.size
     assert path.smallest == 1e-3
     assert path.ridges.min() == 1e-3

@@ -20,7 +20,7 @@ from ridgemark.path import (
     searched_path,
 )
 from ridgemark.solvers import LandmarkFit, SpectralSolver, solve_landmarks
-from ridgemark.solvers.landmark_fit import CentredMoments
+from ridgemark.solvers.landmark_fit import CentredMoments, OneRidge
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit
 
 
@@ -101,12 +101,13 @@ def _search(
         rough = ridge_path(sums.leading, ridges, n_left_out)
         first_ridge = float(rough.ridges[rough.chosen[0]])
     centred = CentredMoments(moments, sums.fit_intercept)
-    path = searched_path(sample, sums.factor, centred, ridges, sums.target_origin, first_ridge, n_left_out)
+    searched = searched_path(sample, sums.factor, centred, ridges, sums.target_origin, first_ridge, n_left_out)
     passes.count_entries(sample.n_kernel_evaluations)
-    if path is None:
+    if searched is None:
         return None
+    path, solved = searched
     chosen, left_out = path.ridges[path.chosen], None
-    fit = _solved(passes, sums, ridges.scaled_of(chosen))
+    fit = _solved(passes, sums, ridges.scaled_of(chosen), solved=solved)
     if n_distinct is None and passes.beyond_memory:
         path = path.with_all_rows(left_out_errors(passes, fit))
     elif n_distinct is None:
@@ -115,6 +116,12 @@ def _search(
     return Solved(fit, chosen, path, left_out)
 
 
-def _solved(passes: RowPasses, sums: Sums, scaled: Floats, solver: SpectralSolver | None = None) -> LandmarkFit:
-    unit = passes.weight_unit
-    return solve_landmarks(sums.factor, sums.moments, sums.fit_intercept, scaled, sums.target_origin, unit, solver)
+def _solved(
+    passes: RowPasses,
+    sums: Sums,
+    scaled: Floats,
+    solver: SpectralSolver | None = None,
+    solved: OneRidge | None = None,
+) -> LandmarkFit:
+    given = sums.factor, sums.moments, sums.fit_intercept, scaled, sums.target_origin, passes.weight_unit
+    return solve_landmarks(*given, solver, solved)

@@ -109,10 +109,12 @@ def noise_of_groups(rows: RowPasses, fit: LandmarkFit) -> tuple[NoiseLevel, Floa
     centred = CentredMoments(loss_sums(rows, factor, origin), fit.fit_intercept)
     ridges = _ridges(fit)
     ridges = Ridges(ridges.values, ridges.values * centred.total_weight)
-    path, scaled = searched_path(rows, factor, centred, ridges, origin, None, source.n_rows), float(ridges.scaled[0])
-    if path is not None:
-        scaled = float(ridges.scaled_of(path.ridges[path.chosen])[0])
-    solved = solve_one_ridge(centred, scaled)
+    searched, scaled = searched_path(rows, factor, centred, ridges, origin, None, source.n_rows), ridges.scaled[0]
+    solved = None
+    if searched is not None:
+        path, solved = searched
+        scaled = ridges.scaled_of(path.ridges[path.chosen])[0]
+    solved = solved or solve_one_ridge(centred, float(scaled))
     if solved is None:
         return constant_noise(fit), np.ones_like(sizes)
     left_out = left_out_at(rows, factor, centred, solved.inverse, np.full(sizes.shape[1], scaled), origin)

@@ -20,7 +20,7 @@ from ridgemark.path.left_out import (
 )
 from ridgemark.rows.distinct import RowGroups
 from ridgemark.solvers import SpectralSolver, ridges_form
-from ridgemark.solvers.landmark_fit import ROBUST, CentredMoments, generalised_error, solve_one_ridge
+from ridgemark.solvers.landmark_fit import ROBUST, CentredMoments, OneRidge, generalised_error, solve_one_ridge
 
 _STRIDE = 8  # two decades, of ridges compared where nothing suggests a first one
 _AS_GOOD = 1e-4  # relative difference of squared errors that does not count
@@ -192,21 +192,22 @@ def searched_path(
     target_origin: Floats,
     first: float | None,
     n_left_out: int,
-) -> RidgePath | None:
-    """Return the path over some of the ridges, downhill from the first: one for all targets.
+) -> tuple[RidgePath, OneRidge | None] | None:
+    """Return the path over some of the ridges, downhill from the first, one for all targets, and the best solution.
 
-    Without a first one, the walk begins at the best of every eighth.
-
-    Each ridge tried takes one Cholesky factor, and is judged by leave-one-out on a sample of the rows. None where all
-    ridges are below the rounding of the sums.
+    There is no solution where the ridge chosen is not the one of the smallest error. Without a first ridge, the walk
+    begins at the best of every eighth. Each ridge tried takes one Cholesky factor, and is judged by leave-one-out on a
+    sample of the rows. None where all ridges are below the rounding of the sums.
     """
     centred.check_targets()
     hold_features(sample, factor)
     count = int(np.count_nonzero(ridges.scaled > centred.rounding))
     tried: dict[int, _Tried] = {}
+    best: tuple[float, int, OneRidge | None] = np.inf, -1, None
     scale = np.where(centred.target_variance > 0, centred.target_variance, 1.0)
 
     def evaluate(position: int) -> float:
+        nonlocal best
         scaled = ridges.scaled[position : position + 1]
         solved = solve_one_ridge(centred, float(scaled[0]))
         if solved is None:  # below the rounding of the sums
@@ -214,7 +215,9 @@ def searched_path(
         form = ridges_form(factor, centred, solved.inverse, scaled, target_origin)
         errors, _ = path_errors(sample, form, None)
         tried[position] = _Tried(errors[0], solved.training_error, solved.effective_dimension)
-        return float((errors[0] / scale).sum())
+        error = float((errors[0] / scale).sum())
+        best = min(best, (error, position, solved), key=lambda result: result[0])
+        return error
 
     if not count:
         return None
@@ -236,6 +239,7 @@ def searched_path(
     chosen = _best(errors, ridges.scaled[positions], centred, centred.size)
     ends = float(ridges.values[count - 1]), float(ridges.values[0])
     judged = np.ones(len(results), dtype=bool)
-    return RidgePath(
+    path = RidgePath(
         ridges.values[positions], errors, np.array(gcv), training, dimensions, "loo", chosen, judged, *ends
     )
+    return path, best[2] if positions[chosen[0]] == best[1] else None

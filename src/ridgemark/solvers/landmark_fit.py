@@ -140,12 +140,15 @@ class OneRidge(NamedTuple):
         The weighted mean squared residual.
     inverse : RidgeInverse
         `(B'WB + scaled_ridge I)^-1`.
+    size : float
+        The Frobenius norm of the centred Gram matrix.
     """
 
     solution: RidgeSolution
     effective_dimension: float
     training_error: Floats
     inverse: RidgeInverse
+    size: float
 
 
 def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | None:
@@ -171,6 +174,7 @@ def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | 
         max(0.0, rank - float(inverse.shrinkage(np.array([scaled_ridge]))[0])),
         np.maximum(centred.target_variance - explained / centred.total_weight, 0.0),
         inverse,
+        centred.size,
     )
 
 
@@ -315,17 +319,17 @@ def solve_landmarks(
     target_origin: Floats,
     weight_unit: float = 1.0,
     spectral: SpectralSolver | None = None,
+    solved: OneRidge | None = None,
 ) -> LandmarkFit:
-    """Solve at one ridge for every target.
+    """Solve at one ridge for every target, unless that is done already.
 
     By one Cholesky factor if all ridges are equal and no eigendecomposition is given; otherwise, and if the ridge is
     below the rounding of the moments, by an eigendecomposition. d_eff is that of L, and at most `residual_dimension`
     more.
     """
-    smallest, solved, size = float(scaled_ridge.min()), None, None
-    if spectral is None and np.ptp(scaled_ridge) == 0:
-        centred = CentredMoments(moments, fit_intercept)
-        solved, size = solve_one_ridge(centred, smallest), centred.size
+    smallest = float(scaled_ridge.min())
+    if solved is None and spectral is None and np.ptp(scaled_ridge) == 0:
+        solved = solve_one_ridge(CentredMoments(moments, fit_intercept), smallest)
     moments = moments.on_host()
     if solved is not None:
         solution, error, lower = solved.solution, solved.training_error, solved.effective_dimension
@@ -335,8 +339,8 @@ def solve_landmarks(
         error = spectral.training_error(scaled_ridge)
     return LandmarkFit(
         *(factor, moments, fit_intercept, scaled_ridge, target_origin, weight_unit),
-        *(solution, error, dimension_bracket(lower, moments, smallest), spectral, size),
-        None if solved is None else solved.inverse,
+        *(solution, error, dimension_bracket(lower, moments, smallest), spectral),
+        *((None, None) if solved is None else (solved.size, solved.inverse)),
     )
 
 
