@@ -44,13 +44,17 @@ class CurvatureSystem:
         u = linalg.solve_cholesky(self.triangle, vectors[:-1] - np.outer(self.feature_mean, vectors[-1]))
         return np.vstack([u, self.share_of_constant * vectors[-1] - self.feature_mean @ u])
 
+    @cached_property
+    def inverse(self) -> Array:
+        """`U^-1`: products with many rows run in several threads, which solving does not."""
+        there = isinstance(self.triangle, linalg.InvertedTriangle)
+        return self.triangle.inverse if there else linalg.inverse_triangle_(self.triangle.copy(order="F"))
+
     @property
     def effective_dimension(self) -> float:
         """`tr D^1/2 L D^1/2 (D^1/2 L D^1/2 + s)^-1 = rank - s |U^-1|^2`, without the intercept."""
-        there = isinstance(self.triangle, linalg.InvertedTriangle)
-        inverse = self.triangle.inverse if there else linalg.inverse_triangle_(self.triangle.copy(order="F"))
-        size = float(backend_of(inverse).xp.linalg.norm(inverse))
-        return max(0.0, len(inverse) - self.scaled_ridge * size**2)
+        size = float(backend_of(self.inverse).xp.linalg.norm(self.inverse))
+        return max(0.0, len(self.inverse) - self.scaled_ridge * size**2)
 
     @property
     def dimensions(self) -> Floats:
@@ -60,9 +64,10 @@ class CurvatureSystem:
     def leverage(self, features: Array) -> tuple[Array, Array]:
         """Return `1/sum D + bc'(Bc'DBc + s)^-1 bc` and `|bc|^2` of every row, c for centred by the weights D."""
         backend = backend_of(features)
-        centred = features - backend.from_host(self.feature_mean)
-        rotated = linalg.solve_triangle(self.triangle, centred.T, transposed=True)
-        return self.share_of_constant + backend.squared_norms(rotated.T), backend.squared_norms(centred)
+        centred, inverse = features - backend.from_host(self.feature_mean), self.inverse
+        lengths = backend.squared_norms(centred)
+        rotated = backend.times_triangle_(centred, backend.from_host(inverse, like=centred))
+        return self.share_of_constant + backend.squared_norms(rotated), lengths
 
     def reached(self, rows: Floats) -> Floats:
         """Return `[R^-1 bc, 1/sqrt(sum D)]` of rows on the host, R the factor: their squared lengths are leverages."""
