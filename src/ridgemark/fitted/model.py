@@ -31,8 +31,8 @@ class _Fitted(Frozen):
     schema: Form
     function: Function
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_record(self) -> None:
+        """Refuse what a fit does not make: a file may hold it."""
         kernel, numbers = self.function.kernel, self.function.numbers
         by_number = isinstance(kernel, Kernel) and kernel.pairwise
         if by_number and (numbers is None or not (numbers < self.schema.n_encoded).all()):
@@ -115,8 +115,9 @@ class FittedModel(_Fitted):
                 self.background.rows, self.schema.table, function.kernel, function.points, function.dual_coef
             )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_record(self) -> None:
+        """Refuse what a fit does not make: a file may hold it."""
+        super().check_record()
         count = self.schema.targets.count
         if self.transform is not None and (count > 1 or self.classes is not None):
             raise ValueError("a transformed target must be one number for each row")

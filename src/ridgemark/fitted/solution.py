@@ -57,8 +57,8 @@ class Choice(Frozen):
     scored: bool  # whether they were drawn by leverage scores
     blind: bool  # whether they were drawn uniformly, and neither their number nor the bandwidth looked at the rows
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_record(self) -> None:
+        """Refuse what a fit does not make: a file may hold it."""
         if self.sums.gram.size:
             raise ValueError("the sums of the rows that chose the landmarks must be without the Gram matrix")
 
