@@ -16,9 +16,9 @@ from ridgemark.estimators.cautions import (
     warn_of_rounding,
     warn_of_scales,
 )
+from ridgemark.estimators.computing import lazy_on_dask
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.kernel_model import KernelModel
-from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.regression_model import Regressor
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import FittedExact, Function

@@ -20,6 +20,7 @@ from ridgemark.kernels import has_bandwidth
 from ridgemark.rows import ArrayRows, share_in_common
 from ridgemark.selection import Uniform, make_selection
 from ridgemark.solvers import LandmarkFit
+from ridgemark.transforms import transformed_rows
 from ridgemark.tuning import Tuner
 
 _BEYOND = ", as a fit of Dask rows beyond memory_budget does; a model saved without sums=True has none either"
@@ -114,7 +115,7 @@ class LandmarkModel(ExplainedModel):
     def _without_residuals(self, fit, form):
         """Return the model of a fit, without residuals of rows left out."""
         kernel, numbers = fit.sums.factor.cross_kernel.kernel, fit.rows.numbers_of(fit.landmarks.indices)
-        none = np.zeros((0, 0)), np.zeros(0)
+        none, total = (np.zeros((0, 0)), np.zeros(0)), float(fit.rows.summed.total_weight)
         function = self._function_with(Function(kernel, fit.landmarks.points, numbers, *none), fit.solved)
         return FittedModel(
             schema=form,
@@ -124,12 +125,14 @@ class LandmarkModel(ExplainedModel):
             rows=row_facts(fit),
             sums=fit.solved.fit if fit.solved.gradient is None else None,
             tuning=fit.kernel.tuning,
-            background=_background(fit, kernel),
+            background=None if kernel.pairwise else draw_background(fit.rows.choosing, fit.landmarks.indices, total),
         )
 
     def _passes_of_fit(self, X, y, sample_weight, groups=None):
         """Return passes over rows of the fit, their weights in the unit of the fit."""
         source, _ = self._open(X, y, sample_weight, reset=False, groups=groups)
+        if self._model.transform is not None:
+            source = transformed_rows(source, self._model.transform)
         return self._passes(source, self._model.sums.weight_unit)
 
     def _may_be_of_fit(self, passes):
@@ -187,14 +190,6 @@ def row_facts(fit):
     found = repeats_and_columns(rows.summed, rows.distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
     n_groups = len(rows.choosing.left_out()) if rows.choosing.has_groups else None
     return RowFacts(**found, hashes=rows.distinct.smallest, sample=None, n_groups=n_groups)
-
-
-def _background(fit, kernel):
-    """Return the rows that explanations compare with; None for a precomputed kernel, which has no columns."""
-    rows = fit.rows
-    if kernel.pairwise:
-        return None
-    return draw_background(rows.choosing, fit.landmarks.indices, float(rows.summed.total_weight))
 
 
 def keep_certificate(estimator, certificate):

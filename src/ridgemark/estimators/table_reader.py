@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from ridgemark.errors import ColumnWarning, ParameterError, warn_user
 from ridgemark.fitted import Form
 from ridgemark.kernels import make_kernel
+from ridgemark.kernels.given import check_square
 from ridgemark.rows import ArrayRows, BaseRows, RowSource, dense
 from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.cells import LARGEST_EXACT
@@ -48,6 +49,8 @@ class TableReader(BaseEstimator):
         Columns that are finite numbers are features as they are.
         """
         kernel = make_kernel(self.kernel) if reset else self.kernel_  # parameters may have been set after the fit
+        if kernel.pairwise and reset:
+            check_square((source.n_rows, source.n_features))
         if not isinstance(source, BaseRows) or kernel.pairwise:
             return source
         if reset:

@@ -5,12 +5,17 @@ from dataclasses import replace
 import numpy as np
 
 from ridgemark.backends import Indices
-from ridgemark.fitting.kernel import settle_kernel
-from ridgemark.fitting.landmarks import draw_landmarks, make_problem
 from ridgemark.fitting.recipe import Recipe
-from ridgemark.fitting.rows import FitRows, rows_of_fit
-from ridgemark.fitting.squares import Solved, solve_squares
-from ridgemark.fitting.sums import sum_over_rows
+from ridgemark.fitting.solve import solve_squares
+from ridgemark.fitting.stages import (
+    FitRows,
+    Solved,
+    draw_landmarks,
+    make_problem,
+    rows_of_fit,
+    settle_kernel,
+    sum_over_rows,
+)
 from ridgemark.passes import RowPasses
 from ridgemark.path import RidgePath
 from ridgemark.rows import DistinctRows

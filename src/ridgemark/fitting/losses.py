@@ -8,9 +8,7 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.fitting.classes import first_log_odds, suggested_for_classes
 from ridgemark.fitting.recipe import Recipe
-from ridgemark.fitting.rows import FitRows
-from ridgemark.fitting.squares import LeftOutPredictors, Solved
-from ridgemark.fitting.sums import Sums
+from ridgemark.fitting.stages import FitRows, LeftOutPredictors, Solved, Sums
 from ridgemark.leverage import Bracket
 from ridgemark.losses import SQUARED, ClassLoss, Loss, Moments, RidgeSolution, balanced
 from ridgemark.path import (

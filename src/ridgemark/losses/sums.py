@@ -9,9 +9,8 @@ import numpy as np
 
 from ridgemark.backends import NUMPY, Floats, backend_of, moved, on_host, one_blas_thread
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
-from ridgemark.operators.blocks import cross_block, diagonal_block, feature_block
-from ridgemark.operators.factor import NystromFactor
-from ridgemark.operators.whitening import Whitening, plan_whitening, whiten_before
+from ridgemark.operators.factor import NystromFactor, Whitening, plan_whitening, whiten_before
+from ridgemark.operators.row_matrix import cross_block, diagonal_block, feature_block
 from ridgemark.passes import RowPasses, Summed, Task, Workspace
 from ridgemark.rows import Block, row_weights
 
