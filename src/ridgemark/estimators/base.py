@@ -11,10 +11,9 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ridgemark.errors import DataError, DataTypeError, ParameterError, RidgemarkError
-from ridgemark.estimators.answers import FittedName
 from ridgemark.estimators.callbacks import TakesCallbacks, told_to_callbacks, with_callback_progress
 from ridgemark.estimators.checkpoint import checkpointed
-from ridgemark.estimators.computing import at_once, computing, kind_of_rows
+from ridgemark.estimators.computing import FittedName, at_once, computing, kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign, refuse_inner
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Form, Targets

@@ -9,9 +9,9 @@ import numpy as np
 
 from ridgemark.effects import effects_of_columns, effects_of_table
 from ridgemark.errors import DataError
-from ridgemark.estimators.answers import FittedName, check_coefficients, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.cautions import warn_of_few_rows
+from ridgemark.estimators.computing import FittedName, check_coefficients, in_form
 from ridgemark.estimators.explained_model import ExplainedModel
 from ridgemark.estimators.saving import save_model
 from ridgemark.explaining import draw_background
@@ -186,10 +186,10 @@ class LandmarkModel(ExplainedModel):
 
 def row_facts(fit):
     """Return what is kept of the rows that chose the landmarks."""
-    rows = fit.rows
-    found = repeats_and_columns(rows.summed, rows.distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
+    rows, distinct = fit.rows, fit.rows.choosing.distinct_rows()
+    found = repeats_and_columns(rows.summed, distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
     n_groups = len(rows.choosing.left_out()) if rows.choosing.has_groups else None
-    return RowFacts(**found, hashes=rows.distinct.smallest, sample=None, n_groups=n_groups)
+    return RowFacts(**found, hashes=distinct.smallest, sample=None, n_groups=n_groups)
 
 
 def keep_certificate(estimator, certificate):

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from ridgemark.certificates import Certificate, audit_loss
 from ridgemark.effects import EffectsSummary, average_effects, predicted_effects
 from ridgemark.errors import ConvergenceWarning, ParameterError, warn_user
-from ridgemark.estimators.answers import in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
-from ridgemark.estimators.computing import computing, lazy_on_dask
+from ridgemark.estimators.computing import computing, in_range, lazy_on_dask
 from ridgemark.estimators.hints import Absent
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.loss_diagnostics import ClassDiagnosis, LossDiagnosis, diagnose_loss

@@ -6,10 +6,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ridgemark.errors import ParameterError
-from ridgemark.estimators.answers import FittedName, in_range
 from ridgemark.estimators.base import LandmarkEstimator
 from ridgemark.estimators.cautions import warn_of_few_rows
-from ridgemark.estimators.computing import lazy_on_dask
+from ridgemark.estimators.computing import FittedName, in_range, lazy_on_dask
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.fitted import FittedFeatures
 from ridgemark.fitting import rows_of_fit, settle_kernel

@@ -11,8 +11,7 @@ from sklearn.utils import column_or_1d
 
 from ridgemark.certificates import Certificate
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.estimators.answers import FittedName, in_form, in_range
-from ridgemark.estimators.computing import computing, lazy_on_dask
+from ridgemark.estimators.computing import FittedName, computing, in_form, in_range, lazy_on_dask
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.judged import exposed, judged_rows, losses_of
 from ridgemark.estimators.loss_model import LossModel

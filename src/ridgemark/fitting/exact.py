@@ -34,7 +34,7 @@ def search_on_sample(rows: FitRows, recipe: Recipe, rng: np.random.Generator) ->
     rows a larger n lambda is best, too large for the exact solution. Of the ridges that are nearly as good on the
     sample the largest is taken: refinement needs several times fewer products with it.
     """
-    passes, distinct = rows.choosing, rows.distinct
+    passes, distinct = rows.choosing, rows.choosing.distinct_rows()
     sample = passes.passes_over_rows(_rows_of_groups(passes, rng) if passes.leaves_groups else _rows(distinct, rng))
     n_landmarks = len(sample.distinct_rows())
     recipe_of_sample = replace(recipe, n_landmarks=n_landmarks, selection="uniform")
@@ -47,7 +47,7 @@ def search_on_sample(rows: FitRows, recipe: Recipe, rng: np.random.Generator) ->
         path = solved.path.raised(_NEARLY_AS_GOOD)
         solved = replace(solved, path=path, ridges=path.ridges[path.chosen])
     scaled = float(recipe.ridges(sums.moments).scaled_of(solved.ridges).min())
-    return replace(recipe, ridge=scaled / rows.total_weight), solved
+    return replace(recipe, ridge=scaled / rows.choosing.total_weight), solved
 
 
 def _rows(distinct: DistinctRows, rng: np.random.Generator) -> Indices:

@@ -58,7 +58,7 @@ def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss, tuned: flo
     goes downhill by the leave-one-out loss. For classes it begins half a decade above, as small ridges are slow. In a
     list of ridges every one is evaluated, the largest first.
     """
-    total = rows.total_weight
+    total = rows.choosing.total_weight
     newton = Newton(rows.own, sums.factor, loss, recipe.fit_intercept, sums.moments.on_host()).hold()
     if isinstance(loss, ClassLoss):
         newtons, ridges = [newton], recipe.ridges(sums.moments, _DECADES)

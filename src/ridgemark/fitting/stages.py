@@ -17,7 +17,6 @@ from ridgemark.losses import SQUARED, ClassLoss, Loss, Moments, loss_sums
 from ridgemark.operators import NystromFactor, hold_features, nystrom_factor
 from ridgemark.passes import Cost, RowPasses
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath, ridge_path
-from ridgemark.rows import DistinctRows
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
 from ridgemark.solvers import LANDMARKS_BEFORE_GRADIENT, LandmarkFit, SpectralSolver, choose_solver
@@ -42,24 +41,14 @@ class FitRows:
         return self.summed.cost if self.own is self.choosing else self.summed.cost + self.own.cost
 
     @property
-    def distinct(self) -> DistinctRows:
-        """The distinct rows among those that choose."""
-        return self.choosing.distinct_rows()
-
-    @property
     def are_sampled(self) -> bool:
         """Whether a sample chooses."""
         return self.choosing is not self.summed
 
     @property
-    def total_weight(self) -> float:
-        """The n of n lambda, for the rows that choose."""
-        return float(self.choosing.row_counts().sum())
-
-    @property
     def share(self) -> float:
         """Weight of the rows that choose, as a share of all: factor of n lambda from all rows to those."""
-        return self.total_weight / self.summed.total_weight if self.are_sampled else 1.0
+        return self.choosing.total_weight / self.summed.total_weight if self.are_sampled else 1.0
 
     def numbers_of(self, indices: Indices | None) -> Indices | None:
         """Return the numbers, among all rows, of some rows that choose."""
@@ -102,7 +91,7 @@ def settle_kernel(rows: FitRows, recipe: Recipe, rng: np.random.Generator) -> Fi
     With an intercept an origin changes no fit, and sums lose no digits to large offsets. A checkpoint keeps what tuning
     found.
     """
-    passes, distinct = rows.choosing, rows.distinct
+    passes, distinct = rows.choosing, rows.choosing.distinct_rows()
 
     def choose(passes: RowPasses) -> tuple[Kernel, TuningResult | None]:
         given = recipe.ridge, recipe.fit_intercept, recipe.n_landmarks, recipe.chosen_effort.tuner
@@ -195,10 +184,10 @@ def make_problem(rows: FitRows, chosen: FitKernel, recipe: Recipe, rng: np.rando
     The ridge is the one given, or the one that tuning suggests, or the best for a pilot by generalised
     cross-validation, which needs no pass of its own.
     """
-    passes, distinct = rows.choosing, rows.distinct
+    passes, distinct = rows.choosing, rows.choosing.distinct_rows()
     scaled_ridge, pilots = None, {}
     if recipe.one_ridge or chosen.ridge is not None:
-        scaled_ridge = recipe.first_ridge(chosen.ridge, rows.total_weight)
+        scaled_ridge = recipe.first_ridge(chosen.ridge, rows.choosing.total_weight)
     elif recipe.needs_first_ridge(len(distinct)):
         pilot = draw_pilot(passes, chosen.kernel, distinct, PILOT, rng, target_origin=chosen.target_origin)
         pilots[PILOT] = pilot

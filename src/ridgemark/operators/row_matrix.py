@@ -126,7 +126,7 @@ class MatrixValues(MatrixTask):
 
     def _product(self, part: Floats, backend: Backend) -> Floats:
         if backend.precision(part) == np.float64:
-            return product_in_blocks(part, self.vectors, LANDMARKS_AT_ONCE)
+            return backend.product_in_blocks(part, self.vectors, LANDMARKS_AT_ONCE)
         return backend.double(part @ padded(self.vectors, part.dtype))[:, : self.vectors.shape[1]]
 
 

@@ -65,6 +65,7 @@ class TaskRunner:
         journal: Journal | None = None,
     ) -> None:
         self.source, self.memory_budget, self.progress, self.weight_unit = source, memory_budget, progress, weight_unit
+        self.budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else memory_budget  # bytes for arrays of a fit
         self.journal = journal
         self.cost = Cost()
         self.backend = current_backend()
@@ -72,21 +73,14 @@ class TaskRunner:
         self._room: dict[Backend, int] = {}  # bytes of a device that further rows may take
         self._there: dict[tuple[Backend, int, int], Block] = {}  # by their first row and number: blocks on a device
         self.held: tuple[Any, Floats] | None = None  # a kernel bound to landmarks, and the features of all rows from it
+        self.has_groups = bool(getattr(source, "has_groups", False))  # whether rows have labels of groups
         self.remote = isinstance(source, DaskRows)  # whether rows stay on workers, and only results of a pass come
-
-    @property
-    def budget(self) -> int:
-        """Bytes that arrays of a fit may take."""
-        return DEFAULT_MEMORY_BUDGET if self.memory_budget is None else self.memory_budget
+        # Whether, besides, the vectors of one number for each row exceed the budget.
+        self.beyond_memory = self.remote and 8 * source.n_rows * _VECTORS > self.budget
 
     def holds(self, n_columns: int) -> bool:
         """Return whether arrays of this many numbers for each row may be kept: in the budget, and the rows here too."""
         return not self.remote and 8 * self.source.n_rows * n_columns <= self.budget
-
-    @property
-    def beyond_memory(self) -> bool:
-        """Whether rows stay on workers and the vectors of one number for each row exceed the budget."""
-        return self.remote and 8 * self.source.n_rows * _VECTORS > self.budget
 
     def require_memory(self) -> None:
         """Refuse vectors of one number for each row that exceed the budget."""
@@ -201,7 +195,7 @@ class TaskRunner:
         row, begun = (0, None) if key is None else self._begun(task, 0, key)
         first, summed = begun if adds and begun is not None else (begun, None)
         out: NDArray[Any] | None = None
-        total = RunningSum(summed)
+        total = RunningSum(summed) if adds else None
         if first is not None:
             out = np.empty((self.source.n_rows, *first.shape[1:]), first.dtype)
             out[:row] = first
@@ -211,12 +205,12 @@ class TaskRunner:
                 out = np.empty((self.source.n_rows, *rows.shape[1:]), rows.dtype)
             out[_places(block)] = rows
             done = out[: block.start + block.n_rows]
-            if adds:
+            if total is not None:
                 total.add(more)
             if key is not None and block.taken is None:
-                self._note(key, block, (done, total.value) if adds else done)
+                self._note(key, block, done if total is None else (done, total.value))
         assert out is not None  # every source has at least one row
-        return (out, total.value) if adds else out
+        return out if total is None else (out, total.value)
 
     def _sum(self, task: Task, along: Along, start: int, key: Key | None = None) -> Any:
         row, begun = (start, None) if key is None else self._begun(task, start, key)
@@ -244,14 +238,14 @@ class TaskRunner:
             yield from self._run_on_partitions(self.source, task, along, out, adds)
             return
         assert not callable(along)
-        held = self._held_for(task)
+        held = None if self.held is None else self._held_for(task)
         at_home = self.backend is NUMPY or not task.on_device
         backend, task = (NUMPY, task) if at_home else self.placed(task)
         clock, done, n_rows = Clock(), 0, self.source.n_rows - start
-        if backend is NUMPY is not self.backend:
+        if backend is NUMPY:
             block_rows = self._host_rows(task.width)
         else:  # a device takes no tiles of a block
-            block_rows = self.block_rows(task.width if backend is NUMPY else max(task.width, task.kernel_entries))
+            block_rows = device_rows(max(task.width, task.kernel_entries), self.source.n_rows)
 
         tasks = {backend: task}
         if backend is not NUMPY and n_rows > block_rows:
@@ -260,9 +254,10 @@ class TaskRunner:
         def work(block: Block, workspace: Workspace) -> Any:
             rows, here = _places(block), workspace.backend
             block = block if here is NUMPY else self._sent(replace(block, groups=None), here)
-            given = replace(block, along=tuple(values[rows] for values in along))
-            given = given if held is None else replace(given, held=held[rows])
-            result = tasks[here](prepared(given, self.weight_unit, here), workspace)
+            if along or held is not None:
+                parts, of_held = tuple(values[rows] for values in along), None if held is None else held[rows]
+                block = replace(block, along=parts, held=of_held)
+            result = tasks[here](prepared(block, self.weight_unit, here), workspace)
             if out is not None:
                 out[rows] = on_host(result, here) if isinstance(out, np.ndarray) else moved(result, self.backend)
                 result = None

@@ -81,11 +81,6 @@ class RowPasses(TaskRunner):
         return self.has_groups and (self.beyond_memory or self.left_out().has_repeats)
 
     @property
-    def has_groups(self) -> bool:
-        """Whether rows have labels of groups."""
-        return getattr(self.source, "has_groups", False)
-
-    @property
     def group_labels(self) -> NDArray[np.uint64]:
         """The hash of the label of every row's group; it is kept."""
         if self._labels is None:

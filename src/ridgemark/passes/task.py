@@ -88,7 +88,8 @@ def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Bloc
         block = replace(block, weights=row_weights(block) / weight_unit)
     if backend is not NUMPY:
         block = moved(block, backend)
-    return block if block.converted_late else replace(block, features=backend.double(block.features))
+    features = block.features if block.converted_late else backend.double(block.features)
+    return block if features is block.features else replace(block, features=features)
 
 
 class RunningSum:

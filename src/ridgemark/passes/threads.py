@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ class Clock:
     waited: float = 0.0
 
 
+@dataclass(eq=False)
 class ThreadExecutor:
     """Runs work on blocks in as many threads as BLAS is allowed, one BLAS thread each.
 
@@ -34,8 +35,7 @@ class ThreadExecutor:
     for any number of threads.
     """
 
-    def __init__(self) -> None:
-        self.workspace = Workspace()
+    workspace: Workspace = field(default_factory=Workspace)
 
     def in_order(
         self,

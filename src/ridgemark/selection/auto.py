@@ -32,16 +32,11 @@ class Auto(Selection):
         source, budget = problem.passes.source, problem.passes.budget
         if 8 * source.n_rows * (source.n_features + n_landmarks + 1) > budget:
             return Leverage()._choose(problem, n_landmarks, rng)
-        return _filled_up(_in_memory(problem, n_landmarks, rng), problem, n_landmarks, rng)
-
-
-def _in_memory(problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-    """Choose landmarks by randomly pivoted Cholesky with the rows in memory."""
-    held = _held(problem.passes)
-    landmarks = PIVOTS._choose(replace(problem, passes=held), n_landmarks, rng)
-    if held is not problem.passes:
-        problem.passes.count_entries(held.n_kernel_evaluations)
-    return landmarks
+        held = _held(problem.passes)
+        landmarks = PIVOTS._choose(replace(problem, passes=held), n_landmarks, rng)
+        if held is not problem.passes:
+            problem.passes.count_entries(held.n_kernel_evaluations)
+        return _filled_up(landmarks, problem, n_landmarks, rng)
 
 
 def _filled_up(landmarks: Landmarks, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
