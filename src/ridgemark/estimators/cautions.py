@@ -16,7 +16,6 @@ from ridgemark.fitted import Function
 from ridgemark.kernels import CrossKernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.linalg import EPS
-from ridgemark.losses import Moments
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
@@ -142,7 +141,10 @@ def what_rounding_spoilt(passes: RowPasses, fit: LandmarkFit, function: Function
             f"rounding decides this fit: a change of the rows by one unit in the last place changes its predictions by "
             f"{share:.2g} standard deviations of the targets"
         )
-    if _constant(fit.moments) and len(few.distinct_rows()) > 1:
+    # The features' variance, `tr K/n - |mean feature|^2`.
+    trace, mean = fit.moments.trace_kernel, fit.moments.feature_sum
+    spread = trace - float(mean @ mean) / fit.moments.total_weight
+    if spread <= _FEW_DIGITS * EPS * trace and len(few.distinct_rows()) > 1:
         return "the kernel is the same for all rows up to rounding, so the fit cannot distinguish them"
     return ""
 
@@ -170,9 +172,3 @@ def _change(rows: RowPasses, cross_kernel: CrossKernel, dual_coef: Floats) -> Fl
     change = Cross(moved, cross_kernel) @ dual_coef - Cross(rows, cross_kernel) @ dual_coef
     rows.count_entries(moved.n_kernel_evaluations)
     return np.sqrt((change**2).mean(axis=0))
-
-
-def _constant(moments: Moments) -> bool:
-    """Tell whether the features' variance, `tr K/n - |mean feature|^2`, is rounding of `tr K/n`."""
-    spread = moments.trace_kernel - float(moments.feature_sum @ moments.feature_sum) / moments.total_weight
-    return spread <= _FEW_DIGITS * EPS * moments.trace_kernel

@@ -216,8 +216,6 @@ class Whitening:
 
     def loses_digits(self, gram: Floats) -> bool:
         """Return whether the sum is larger than predicted, so that whitening it afterwards loses too many digits."""
-        if not self.is_deferred:
-            return False
         if self.n_before == 0:
             largest = math.sqrt(largest_eigenvalue(gram, _STEPS))
             return not _largest_error(largest, self.after) <= _NEGLIGIBLE * self.scaled_ridge

@@ -216,10 +216,9 @@ class RowPasses(TaskRunner):
     def row_groups(self) -> RowGroups:
         """Return the groups of equal rows; where rows repeat, with one pass over the targets. The result is kept."""
         if self._groups is None:
-            distinct = self.distinct_rows()
-            self._groups = group_rows(
-                distinct, self.row_counts(), self.targets().copy() if distinct.has_repeats else None
-            )
+            distinct, weights = self.distinct_rows(), self.row_counts()
+            repeats = distinct.has_repeats
+            self._groups = group_rows(distinct, weights, self.targets().copy()) if repeats else RowGroups(weights, None)
         return self._groups
 
     def with_groups(self, groups: RowGroups) -> Self:
