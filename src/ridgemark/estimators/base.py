@@ -171,7 +171,7 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
         if reset and self._supervised and not keep_constant and source.n_rows == 1:
             raise DataError("a fit needs two rows or more, got one (n_samples=1); give more rows")
         source = self._encoded(source, reset, keep_constant)
-        if isinstance(source, BaseRows):
+        if isinstance(source, BaseRows) and source.reads_ahead:
             source = source.staying(self.memory_budget)
         return source, self._form(source, targets)
 
