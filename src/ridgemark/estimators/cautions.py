@@ -13,7 +13,6 @@ from ridgemark.errors import (
     warn_user,
 )
 from ridgemark.fitted import Function
-from ridgemark.kernels import CrossKernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.linalg import EPS
 from ridgemark.operators import Cross
@@ -113,18 +112,20 @@ def what_rounding_spoilt(passes: RowPasses, fit: LandmarkFit, function: Function
     variance = fit.centred.target_variance
     if not (variance > 0).any():
         return ""
-    cross_kernel, dual_coef, intercept = function.cross_kernel, function.dual_coef, function.intercept
     mean = fit.target_origin + fit.centred.target_mean
 
     def squares(rows: RowPasses) -> tuple[Floats, Floats, Floats]:
         """Return, for every target, the weighted sums of squares left by the fit and by the mean, and rounding's."""
-        values = Cross(rows, cross_kernel) @ dual_coef + intercept
         targets, weights = rows.targets(), rows.row_counts()
-        return weights @ (targets - values) ** 2, weights @ (targets - mean) ** 2, weights @ (_ROUNDED * targets) ** 2
+        return (
+            weights @ (targets - function.values(rows)) ** 2,
+            weights @ (targets - mean) ** 2,
+            weights @ (_ROUNDED * targets) ** 2,
+        )
 
     few = _few_rows(passes)
     error, of_mean, _ = squares(few)
-    change = _change(few, cross_kernel, dual_coef)
+    change = _change(few, function)
     passes.count_entries(few.n_kernel_evaluations)
     if (error > of_mean).any():
         error, _, rounded = squares(passes)
@@ -159,16 +160,17 @@ def _few_rows(passes: RowPasses) -> RowPasses:
     return RowPasses(ArrayRows(rows.features, rows.targets, rows.weights), passes.memory_budget)
 
 
-def _change(rows: RowPasses, cross_kernel: CrossKernel, dual_coef: Floats) -> Floats:
+def _change(rows: RowPasses, function: Function) -> Floats:
     """Return by how much predictions of rows multiplied by `1 + eps` change, root of the mean square, per target.
 
     Only inner products grow with the rows, and so do their rounding errors: for other kernels it is 0.
     """
-    kernel = cross_kernel.kernel
+    kernel = function.kernel
     if kernel.constant_diagonal is not None or kernel.stays_on_host:
-        return np.zeros(dual_coef.shape[1])
+        return np.zeros(len(function.intercept))
     features = rows.take(np.arange(rows.source.n_rows)).features
     moved = RowPasses(ArrayRows(features * (1.0 + EPS)), rows.memory_budget)
+    cross_kernel, dual_coef = function.cross_kernel, function.dual_coef
     change = Cross(moved, cross_kernel) @ dual_coef - Cross(rows, cross_kernel) @ dual_coef
     rows.count_entries(moved.n_kernel_evaluations)
     return np.sqrt((change**2).mean(axis=0))

@@ -15,7 +15,7 @@ from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
-from ridgemark.passes.task import Cost, RunningSum, Task, Workspace, prepared
+from ridgemark.passes.task import Cost, Task, Workspace, added, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.passes.whole_groups import whole_groups
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, DaskRows, RowSource, block_rows_for
@@ -193,9 +193,8 @@ class TaskRunner:
     def _stacked(self, task: Task, along: Along, key: Key | None = None, adds: bool = False) -> Any:
         """Return the results stacked; with `adds` the first of each pair stacked, and the sum of the second."""
         row, begun = (0, None) if key is None else self._begun(task, 0, key)
-        first, summed = begun if adds and begun is not None else (begun, None)
+        first, total = begun if adds and begun is not None else (begun, None)
         out: NDArray[Any] | None = None
-        total = RunningSum(summed) if adds else None
         if first is not None:
             out = np.empty((self.source.n_rows, *first.shape[1:]), first.dtype)
             out[:row] = first
@@ -205,26 +204,24 @@ class TaskRunner:
                 out = np.empty((self.source.n_rows, *rows.shape[1:]), rows.dtype)
             out[_places(block)] = rows
             done = out[: block.start + block.n_rows]
-            if total is not None:
-                total.add(more)
+            if adds:
+                total = added(total, more)
             if key is not None and block.taken is None:
-                self._note(key, block, done if total is None else (done, total.value))
+                self._note(key, block, (done, total) if adds else done)
         assert out is not None  # every source has at least one row
-        return out if total is None else (out, total.value)
+        return (out, total) if adds else out
 
     def _sum(self, task: Task, along: Along, start: int, key: Key | None = None) -> Any:
         row, begun = (start, None) if key is None else self._begun(task, start, key)
-        sums: dict[Backend, RunningSum] = {}  # of each device
-        if begun is not None:
-            sums[NUMPY] = RunningSum(begun)
+        sums: dict[Backend, Any] = {} if begun is None else {NUMPY: begun}  # of each device
         for block, result, backend in self._run(task, along, row, adds=True):
-            sums.setdefault(backend, RunningSum()).add(result)
+            sums[backend] = added(sums.get(backend), result)
             if key is not None and block.taken is None:
-                self._note(key, block, sums[backend].value)
+                self._note(key, block, sums[backend])
         (first, total), *others = sums.items()
         for _, other in others:
-            total.add(moved(other.value, first))
-        return total.value
+            total = added(total, moved(other, first))
+        return total
 
     def _run(
         self, task: Task, along: Along, start: int = 0, out: NDArray[Any] | None = None, adds: bool = False

@@ -92,20 +92,12 @@ def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Bloc
     return block if features is block.features else replace(block, features=features)
 
 
-class RunningSum:
-    """A sum of results; the first one is changed in place if `own` is true."""
-
-    def __init__(self, value: Any = None, own: bool = True) -> None:
-        self.value, self._own = value, own
-
-    def add(self, value: Any) -> None:
-        """Add one more result."""
-        if self.value is None:
-            self.value = value
-        elif self._own:
-            self.value += value
-        else:
-            self.value, self._own = self.value + value, True
+def added(total: Any, more: Any) -> Any:
+    """Return a sum of results with one more, which may overwrite the sum; None stands for none so far."""
+    if total is None:
+        return more
+    total += more
+    return total
 
 
 def in_row_order(pieces: Iterable[tuple[int, Any]]) -> list[Any]:
