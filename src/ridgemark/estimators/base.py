@@ -282,9 +282,6 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
         if frame is None and not hasattr(X, "__array__") and (remedy := lazy_remedy(X)):
             raise DataTypeError(f"X must have its values, got a {type(X).__name__}; {remedy}")
         given = {"X": X} if alone else {"X": X, "y": y}
-        # Columns with the names of the fit need no check of names, which takes longer than a prediction.
-        names = list(getattr(self, "feature_names_in_", ()))
-        known = not reset and alone and frame is not None and frame.labels == names
         if frame is not None:
             frame.header.check_names()
         plain = self._categories_by_type() if reset else self._model.schema.table is None
@@ -294,12 +291,8 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
             refuse_large_integers(X, "X")
             rows = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
             numeric = {} if alone else {"multi_output": True, "y_numeric": True}
-            array = None if frame is None or not known else frame.as_array()
             try:
-                if array is None:
-                    found = validate_data(self, **given, **rows, **numeric, reset=reset)
-                else:
-                    found = check_array(array, **rows, input_name="X", estimator=self)
+                found = validate_data(self, **given, **rows, **numeric, reset=reset)
             except (TypeError, ValueError) as error:
                 if frame is None and not sparse.issparse(X) and as_array(X, "X").dtype.kind in "OSUVMm":
                     raise DataTypeError(
@@ -312,8 +305,7 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
                 if reset and frame is not None and frame.names is not None:
                     warn_of_row_numbers(frame.names, frame.whole())
                 return found
-        if not known:
-            validate_data(self, **given, skip_check_array=True, reset=reset)  # names and number of the columns
+        validate_data(self, **given, skip_check_array=True, reset=reset)  # names and number of the columns
         return X, None if alone else check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
 
     def _rows(self, X):
