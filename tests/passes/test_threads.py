@@ -14,7 +14,7 @@ import pytest
 from ridgemark import NystromRidge, load
 from ridgemark.errors import DataError
 from ridgemark.passes import RowPasses, ThreadExecutor, threads
-from ridgemark.passes.threads import Clock
+from ridgemark.passes.task import Clock
 from ridgemark.rows import ArrayRows, BaseRows, Block, RowSource, open_rows
 from tests.helpers import FunctionTask
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import NUMPY, Backend, on_host, one_blas_thread
 from ridgemark.passes.device import DeviceExecutor, placed
-from ridgemark.passes.task import Task, Workspace, added, prepared
-from ridgemark.passes.threads import Clock
+from ridgemark.passes.task import Clock, Task, Workspace, added, prepared
 from ridgemark.passes.whole_groups import whole_groups
 from ridgemark.rows.base import BaseRows, Block
 from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, delayed, delayed_value

@@ -15,8 +15,7 @@ from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
-from ridgemark.passes.task import Cost, Task, Workspace, added, prepared
-from ridgemark.passes.threads import Clock, ThreadExecutor
+from ridgemark.passes.task import Clock, Cost, Task, ThreadExecutor, Workspace, added, prepared
 from ridgemark.passes.whole_groups import whole_groups
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, DaskRows, RowSource, block_rows_for
 

@@ -12,8 +12,7 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.passes.columns import Columns
 from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
-from ridgemark.passes.task import BlockFunction, Cost, Task, Workspace, prepared
-from ridgemark.passes.threads import ThreadExecutor
+from ridgemark.passes.task import BlockFunction, Cost, Task, ThreadExecutor, Workspace, prepared
 from ridgemark.rows import (
     ArrayRows,
     Block,
