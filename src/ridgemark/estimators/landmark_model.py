@@ -91,11 +91,11 @@ class LandmarkModel(ExplainedModel):
             by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )
 
-    def _function_with(self, function, solved):
-        """Return the function with the coefficients of a solution."""
+    def _function(self, kernel, points, numbers, solved):
+        """Return the function of these points with the coefficients of a solution."""
         solution = solved.fit if solved.gradient is None else solved.gradient
         check_coefficients(solution.dual_coef, solution.intercept, self._rescale)
-        return replace(function, dual_coef=solution.dual_coef, intercept=solution.intercept)
+        return Function(kernel, points, numbers, solution.dual_coef, solution.intercept)
 
     def _solution(self, solved, targets, certificate=None, tolerance=None):
         """Return the ridge, and what chose it."""
@@ -115,8 +115,8 @@ class LandmarkModel(ExplainedModel):
     def _without_residuals(self, fit, form):
         """Return the model of a fit, without residuals of rows left out."""
         kernel, numbers = fit.sums.factor.cross_kernel.kernel, fit.rows.numbers_of(fit.landmarks.indices)
-        none, total = (np.zeros((0, 0)), np.zeros(0)), float(fit.rows.summed.total_weight)
-        function = self._function_with(Function(kernel, fit.landmarks.points, numbers, *none), fit.solved)
+        function = self._function(kernel, fit.landmarks.points, numbers, fit.solved)
+        total = float(fit.rows.summed.total_weight)
         return FittedModel(
             schema=form,
             function=function,

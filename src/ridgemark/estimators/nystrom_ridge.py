@@ -308,7 +308,7 @@ class NystromRidge(Regressor, RegressionModel):
         total = Sums(sums.factor, _sums_with(known, passes, recipe), sums.fit_intercept, sums.target_origin)
         sample = None if rows.sample is None else rows.sample.passes(passes.memory_budget)
         solved = solve_squares(passes, total, recipe, sample, n_distinct=count_distinct(rows.hashes))
-        function = self._function_with(known.function, solved)
+        function = self._function(known.function.kernel, known.function.points, known.function.numbers, solved)
         model = FittedModel(
             schema=known.schema,
             function=function,
