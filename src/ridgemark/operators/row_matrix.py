@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -191,14 +191,16 @@ def transposed_product(part: Floats, columns: Floats) -> Floats:
     return total[:t].T
 
 
+@dataclass(eq=False)
 class RowMatrix:
     """An (n, m) matrix A with one row for each row of the data; a product takes one pass, or none where it is held."""
 
     __array_ufunc__ = None  # an array on the left of `@` is an error, not an array of operators
 
-    def __init__(self, passes: RowPasses, evaluate: Callable[[Block, Workspace], Floats], n_columns: int) -> None:
-        self.passes, self.evaluate, self.n_columns = passes, evaluate, n_columns
-        self.held: Any = None  # an array, or a `HeldMatrix` on a device
+    passes: RowPasses
+    evaluate: Callable[[Block, Workspace], Floats]
+    n_columns: int
+    held: Any = field(default=None, init=False)  # an array, or a `HeldMatrix` on a device
 
     def hold(self, budget: int) -> Self:
         """Evaluate the matrix once and keep it, where it takes at most `budget` bytes."""
