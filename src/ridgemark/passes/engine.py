@@ -238,10 +238,10 @@ class TaskRunner:
         at_home = self.backend is NUMPY or not task.on_device
         backend, task = (NUMPY, task) if at_home else self.placed(task)
         clock, done, n_rows = Clock(), 0, self.source.n_rows - start
-        if backend is NUMPY:
-            block_rows, most = self._host_blocks(task.width)
+        if backend is NUMPY is not self.backend:
+            block_rows = self._host_rows(task.width)
         else:  # a device takes no tiles of a block
-            block_rows, most = device_rows(max(task.width, task.kernel_entries), self.source.n_rows), 1
+            block_rows = self.block_rows(task.width if backend is NUMPY else max(task.width, task.kernel_entries))
 
         tasks = {backend: task}
         if backend is not NUMPY and n_rows > block_rows:
@@ -264,6 +264,7 @@ class TaskRunner:
         if task.of_groups:
             blocks = map(self.source.take, whole_groups(along[0], block_rows))
         ahead = getattr(self.source, "reads_ahead", False)
+        most = max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1)
         for block, (result, here) in executor.in_order(work, blocks, n_blocks, clock, ahead=ahead, most_workers=most):
             done += block.n_rows
             if self.progress is not None:
@@ -321,17 +322,18 @@ class TaskRunner:
 
     def block_rows(self, width: int) -> int:
         """Return the rows of a block for a task of this width, independent of the number of threads."""
-        return self._host_blocks(width)[0] if self.backend is NUMPY else device_rows(width, self.source.n_rows)
+        return self._host_rows(width) if self.backend is NUMPY else device_rows(width, self.source.n_rows)
 
-    def _host_blocks(self, width: int) -> tuple[int, int]:
-        """Return the rows of a block on the host, and how many blocks the budget holds beside the one being read."""
-        # A block holds its rows twice (as read, and scaled) and up to four arrays of the task's width.
-        n, bytes_per_row = self.source.n_rows, 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
+    def _host_rows(self, width: int) -> int:
+        n, bytes_per_row = self.source.n_rows, self._bytes_per_row(width)
         even = max(_SMALLEST_BLOCK, -(-n // _FEWEST_BLOCKS))
         largest = _LARGEST_BLOCK if width <= _WIDE else _LARGEST_BLOCK // 2
         most = block_rows_for(self.memory_budget, 2 * bytes_per_row, n)  # one block being read, and one being processed
-        rows = min(even, largest, most, max(1, self.budget // ((1 + _BLOCKS_AT_WORK) * bytes_per_row)))
-        return rows, max(1, self.budget // (rows * bytes_per_row) - 1)
+        return min(even, largest, most, max(1, self.budget // ((1 + _BLOCKS_AT_WORK) * bytes_per_row)))
+
+    def _bytes_per_row(self, width: int) -> int:
+        # A block holds its rows twice (as read, and scaled) and up to four arrays of the task's width.
+        return 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
 
 
 def _places(block: Block) -> slice | NDArray[np.intp]:
