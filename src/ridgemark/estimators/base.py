@@ -86,7 +86,7 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
         names, encoder = getattr(self, "feature_names_in_", None), getattr(source, "encoder", None)
         names = None if names is None else names.copy()
         table = None if encoder is None else encoder.schema
-        return Form(self.n_features_in_, names, targets, source.n_features, table, kind_of_rows())
+        return Form(self.n_features_in_, names, targets, source.n_features, table, kind_of_rows.get() or "numpy")
 
     def __getstate__(self):
         """Return the attributes to copy or pickle; refuse while a method is changing them."""

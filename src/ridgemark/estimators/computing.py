@@ -29,12 +29,8 @@ _KINDS = {
 _PLAIN = {"predict", "predict_proba", "predict_log_proba", "decision_function"}  # need coefficients only
 P = ParamSpec("P")
 Result = TypeVar("Result")
-_kind: ContextVar[str | None] = ContextVar("kind", default=None)
-
-
-def kind_of_rows() -> str:
-    """Return the library of the rows given to the method that runs: "numpy", "torch", "cupy", ..."""
-    return _kind.get() or "numpy"
+# The library of the rows given to the method that runs: "numpy", "torch", "cupy", ...; None where none does.
+kind_of_rows: ContextVar[str | None] = ContextVar("kind_of_rows", default=None)
 
 
 def computing(method: Callable[P, Result], lazy: bool = False) -> Callable[P, Result]:
@@ -51,7 +47,7 @@ def computing(method: Callable[P, Result], lazy: bool = False) -> Callable[P, Re
         rows = args[0] if args else kwargs.get("X")
         if lazy and not isinstance(rows, np.ndarray) and is_dask(rows):
             return _lazily(self, method.__name__, rows, args[1:], kwargs)
-        if _kind.get() is not None:  # called by another such method
+        if kind_of_rows.get() is not None:  # called by another such method
             return method(self, *args, **kwargs)
         given = library_of(rows)
         if method.__name__ != "fit" and rows is not None and hasattr(self, "_model"):
@@ -79,7 +75,7 @@ def on_device(device: Any, given: Backend) -> Iterator[None]:
     backend = device_backend(device)
     if backend is NUMPY and given.library == "torch":
         backend = given
-    token = _kind.set(given.library)
+    token = kind_of_rows.set(given.library)
     try:
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"), computing_on(backend):
             yield
@@ -88,7 +84,7 @@ def on_device(device: Any, given: Backend) -> Iterator[None]:
             raise
         raise no_memory(backend, "the matrices of the landmarks") from error
     finally:
-        _kind.reset(token)
+        kind_of_rows.reset(token)
 
 
 def library_of(values: Any) -> Backend:

@@ -33,7 +33,9 @@ def fit(passes: RowPasses, recipe: Recipe, rng: np.random.Generator, loss: Loss 
     problem = make_problem(rows, kernel, recipe, rng)
     landmarks, count = draw_landmarks(problem, recipe, rng, kernel.tuning)
     sums = sum_over_rows(rows, kernel, landmarks, recipe, rng)
-    again = problem_at_best_ridge(rows, kernel, problem, (landmarks, count), sums, recipe, rng)
+    again = None
+    if not recipe.one_ridge:
+        again = problem_at_best_ridge(rows, kernel, problem, (landmarks, count), sums, recipe, rng)
     if again is not None:
         del sums  # its memory
         problem, (landmarks, count) = again, draw_landmarks(again, recipe, rng)

@@ -222,7 +222,7 @@ def problem_at_best_ridge(
     other rows.
     """
     landmarks, count = drawn
-    if recipe.one_ridge or chosen.ridge is not None or not (count.may_grow or landmarks.scores is not None):
+    if chosen.ridge is not None or not (count.may_grow or landmarks.scores is not None):
         return None
     best = problem.at(rows.share * _best_for(sums, recipe, rows.summed.n_left_out))
     return None if _drawn_alike(problem, best, drawn, recipe, rng) else best
