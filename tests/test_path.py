@@ -272,7 +272,7 @@ def wavy(n, noise, seed=0):
 @pytest.fixture
 def tried(monkeypatch):
     """Search the ridge among 50 features as among more than a thousand."""
-    monkeypatch.setattr("ridgemark.fitting.sums._WHOLE_PATH", 50)
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 50)
 
 
 def _uniform(**options):
@@ -287,7 +287,7 @@ def test_some_ridges_choose_nearly_as_well_as_all(noise, kernel, monkeypatch):
     X, Y = wavy(3000, noise)
     model = _uniform(kernel=kernel)
     whole = model.fit(X, Y).ridge_path_
-    monkeypatch.setattr("ridgemark.fitting.sums._WHOLE_PATH", 50)
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 50)
     path = model.fit(X, Y).ridge_path_
     assert len(path.ridges) < 8 < len(whole.ridges)
     assert path.largest == pytest.approx(whole.largest)

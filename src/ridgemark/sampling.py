@@ -60,8 +60,9 @@ def draw_sequence(weights: Floats, size: int, rng: np.random.Generator) -> Indic
 
 def draw_with_replacement(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
     """Draw `size` times independently, as the paper does, and merge the repeats."""
-    indices, counts = np.unique(draw_sequence(weights, size, rng), return_counts=True)
-    return Draw(indices, counts, _normalised(weights), size)
+    probabilities = _normalised(weights)
+    indices, counts = np.unique(rng.choice(len(weights), size, p=probabilities), return_counts=True)
+    return Draw(indices, counts, probabilities, size)
 
 
 def draw_uniformly(count: int, size: int, rng: np.random.Generator) -> Draw:

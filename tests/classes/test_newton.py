@@ -305,8 +305,8 @@ def test_calls_grow_no_faster_than_the_number_of_classes(monkeypatch):
 
 
 def test_fits_of_many_classes_use_one_thread_for_small_matrices(monkeypatch):
-    restored = []
-    monkeypatch.setattr(threads, "_restore", lambda plain=threads._restore: restored.append(plain()))
+    changes, limited = [], threads._limited
+    monkeypatch.setattr(threads, "_limited", lambda to_one: changes.append(to_one) or limited(to_one))
     with threads.one_blas_thread():  # held, so that only single operations could ask for more
         work_of_fit(monkeypatch, 16, kernel="gaussian", bandwidth="median")
-    assert len(restored) < 10
+    assert changes.count(False) < 10

@@ -9,7 +9,7 @@ from sklearn.kernel_ridge import KernelRidge
 import ridgemark
 from ridgemark import ExactKernelRidge, NystromRidge, exact, open_rows
 from ridgemark.errors import ConvergenceWarning, ParameterError
-from ridgemark.fitting import kernel
+from ridgemark.fitting import stages
 from ridgemark.kernels import Gaussian
 from tests.helpers import pass_scikit_learn
 
@@ -110,8 +110,8 @@ def test_the_ridge_is_the_one_leave_one_out_finds(data):
 
 
 def test_the_kernel_is_tuned_for_all_rows_as_landmarks(data, monkeypatch):
-    asked, choose = [], kernel.choose_kernel
-    monkeypatch.setattr(kernel, "choose_kernel", lambda *given: asked.append(given[-2]) or choose(*given))
+    asked, choose = [], stages.choose_kernel
+    monkeypatch.setattr(stages, "choose_kernel", lambda *given: asked.append(given[-2]) or choose(*given))
     X, y = data
     ExactKernelRidge(bandwidth=1.0, ridge=1e-2, n_landmarks=20).fit(X, y)
     assert asked[0] == len(X)

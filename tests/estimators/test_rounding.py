@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 
 from ridgemark import ExactKernelRidge, NystromRidge, exact, leverage_scores, load
 from ridgemark.errors import ConditioningWarning, ParameterError
-from ridgemark.estimators.rounding import what_rounding_spoilt
+from ridgemark.estimators.cautions import what_rounding_spoilt
 from ridgemark.kernels import Gaussian, Linear, Polynomial
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows

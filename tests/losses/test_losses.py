@@ -12,7 +12,7 @@ from ridgemark.losses import Logistic, Moments, RidgeSolution, Softmax, SquaredL
 from ridgemark.losses.slopes import thinned
 from ridgemark.losses.sums import LossSums
 from ridgemark.operators import nystrom_factor
-from ridgemark.operators.whitening import whiten_before
+from ridgemark.operators.factor import whiten_before
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver

@@ -9,7 +9,7 @@ from scipy.linalg import cho_factor, cho_solve, sqrtm
 from ridgemark.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52
 from ridgemark.losses import Moments, loss_sums
 from ridgemark.operators import nystrom_factor
-from ridgemark.operators.whitening import plan_whitening
+from ridgemark.operators.factor import plan_whitening
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 

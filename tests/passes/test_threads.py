@@ -13,8 +13,8 @@ import pytest
 
 from ridgemark import NystromRidge, load
 from ridgemark.errors import DataError
-from ridgemark.passes import RowPasses, ThreadExecutor, threads
-from ridgemark.passes.threads import Clock
+from ridgemark.passes import RowPasses, ThreadExecutor, task
+from ridgemark.passes.task import Clock
 from ridgemark.rows import ArrayRows, BaseRows, Block, RowSource, open_rows
 from tests.helpers import FunctionTask
 
@@ -52,7 +52,7 @@ class SlowRows(BaseRows):
 
 @pytest.fixture(params=[1, 2, 3])
 def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(threads, "worker_threads", lambda: request.param)
+    monkeypatch.setattr(task, "worker_threads", lambda: request.param)
     return int(request.param)
 
 
@@ -179,7 +179,7 @@ def test_the_waiting_share_is_large_for_a_slow_source_and_small_for_an_array(wor
 def test_the_waiting_share_counts_idle_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     # Reading a block takes as long as processing it: one worker is nearly always busy, two are busy half of the time.
     for workers, expected in ((1, 0.1), (2, 0.55)):
-        monkeypatch.setattr(threads, "worker_threads", lambda workers=workers: workers)
+        monkeypatch.setattr(task, "worker_threads", lambda workers=workers: workers)
         assert holds_with_longer_pauses(lambda pause, e=expected: abs(share(SlowRows(pause), pause) - e) < 0.2)
 
 

@@ -89,7 +89,7 @@ def test_every_attribute_comes_back(make, tmp_path):
 
 
 def test_a_path_of_which_some_ridges_were_tried_comes_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("ridgemark.fitting.sums._WHOLE_PATH", 20)
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 20)
     model = MODELS["default"]()
     path = ridgemark.load(model.save(tmp_path / "m")).ridge_path_
     assert same(path, model.ridge_path_)

@@ -95,7 +95,7 @@ def test_the_distance_is_a_share_of_the_error_without_an_exponent(times, share, 
 
 def test_the_figure_of_lambdas_says_which_errors_are_of_a_sample(monkeypatch):
     whole = fitted(SMOOTH)
-    monkeypatch.setattr("ridgemark.fitting.sums._WHOLE_PATH", 20)
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 20)
     batches = fitted(SMOOTH).partial_fit(X[:9], SMOOTH[:9])
     for model, words in (
         (whole, "The training error"),

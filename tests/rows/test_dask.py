@@ -313,7 +313,7 @@ def test_beyond_the_memory_budget_groups_are_those_of_each_partition(beyond):
 
 
 def test_beyond_the_memory_budget_the_error_of_a_searched_ridge_is_of_all_rows(beyond, monkeypatch):
-    monkeypatch.setattr("ridgemark.fitting.sums._WHOLE_PATH", 20)
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 20)
     monkeypatch.setattr("ridgemark.passes.sample._ROWS", 500)
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1500, 2))

@@ -80,3 +80,10 @@ def test_few_rows_are_predicted_as_they_are_among_many(table):
     if table is TEXT:
         with pytest.warns(ColumnWarning, match="not seen in the fit"):
             model.predict(table.assign(town="Bern")[:3])
+
+
+def test_a_long_table_of_numbers_is_read_as_one_row_is(work):
+    model, long = _fitted(NUMBERS), pd.concat([NUMBERS] * 6)
+    work.update(dict.fromkeys(work, 0))
+    model.predict(long)
+    assert (work["columns"], work["names"]) == (0, 0)

@@ -11,7 +11,7 @@ from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, leverage_
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ColumnScaleWarning, ParameterError
 from ridgemark.fitting import rows_of_fit, settle_kernel
-from ridgemark.fitting.landmarks import make_problem
+from ridgemark.fitting.stages import make_problem
 from ridgemark.kernels import Gaussian, Matern32, Mixture
 from ridgemark.passes import RowPasses
 from ridgemark.path import walk_downhill
@@ -225,7 +225,7 @@ def test_the_first_ridge_of_a_tuned_fit_is_that_of_the_tuner(monkeypatch):
         begun.append(start)
         walk_downhill(evaluate, start, count)
 
-    monkeypatch.setattr("ridgemark.fitting.sums._WHOLE_PATH", 20)
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 20)
     monkeypatch.setattr("ridgemark.path.ridges.walk_downhill", noted)
     path = model.fit(X, y).ridge_path_
     suggested = model.tuning_.ridge * np.sqrt(model.tuning_.n_tuning / 600)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from importlib import import_module
 from math import inf
 from typing import Any, ClassVar, TypeAlias
@@ -19,9 +19,6 @@ Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 Flags: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = sparse.csr_matrix | sparse.csr_array | NDArray[np.float32] | Floats
-
-
-_module = cache(import_module)
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,18 @@ class Backend:
     device: Any = None
     out_of_memory: ClassVar[type[BaseException]] = MemoryError
 
-    @property
+    @cached_property
     def xp(self) -> Any:
         """The module with the functions of the standard."""
-        return _module(self.namespace)
+        return import_module(self.namespace)
+
+    @cached_property
+    def library(self) -> str:
+        """The name of the library of arrays: "numpy", "torch", "cupy", ..."""
+        return self.namespace.rpartition(".")[2]
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return type(self), (self.namespace, self.device)  # a module cannot be pickled
 
     def from_host(self, values: Any, like: Array | None = None) -> Array:
         """Return a NumPy array as an array of the backend, in the precision of `like` where given.

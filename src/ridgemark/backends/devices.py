@@ -1,4 +1,4 @@
-"""Where arrays live: the backend that computes now, by the name of a device, and arrays moved to it and back."""
+"""Where arrays live: the backend of an array, the one that computes now, and arrays moved to it and back."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
+import array_api_compat
 from scipy import sparse
 
 from ridgemark.backends.base import Backend
@@ -18,6 +19,17 @@ _computing: ContextVar[Backend] = ContextVar("computing", default=NUMPY)
 
 class StaysOnHost(Exception):
     """What was to be moved to a device can be used on the host only."""
+
+
+def backend_of(values: Any) -> Backend:
+    """Return the backend of an array; NumPy's for NumPy arrays, sparse matrices, and values that are not arrays."""
+    if not array_api_compat.is_array_api_obj(values) or array_api_compat.is_numpy_array(values):
+        return NUMPY
+    if array_api_compat.is_torch_array(values):
+        from ridgemark.backends.torch import TorchBackend
+
+        return TorchBackend(values.device)
+    return Backend(array_api_compat.array_namespace(values).__name__, array_api_compat.device(values))
 
 
 def current_backend() -> Backend:
@@ -43,9 +55,9 @@ def check_device(device: Any) -> None:
 
 def device_backend(device: Any) -> Backend:
     """Return the backend of the parameter `device`: "cpu", "cuda", "cuda:1", ..., or "auto"."""
-    check_device(device)
     if device == "cpu":
         return NUMPY
+    check_device(device)
     try:
         from ridgemark.backends.torch import cuda_backend
     except ImportError as error:

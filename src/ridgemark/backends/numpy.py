@@ -16,6 +16,10 @@ Floats = NDArray[Any]
 class NumpyBackend(Backend):
     """Host arrays, float32 or float64."""
 
+    times_triangle_ = staticmethod(times_triangle_)
+    inverse_triangle = staticmethod(inverse_triangle)
+    subtract_product_ = staticmethod(subtract_product_)
+
     def __init__(self) -> None:
         super().__init__("array_api_compat.numpy")
 
@@ -47,15 +51,6 @@ class NumpyBackend(Backend):
 
     def copy(self, values: Floats) -> Floats:
         return values.copy()
-
-    def times_triangle_(self, rows: Floats, triangle: Floats, transposed: bool = False) -> Floats:
-        return times_triangle_(rows, triangle, transposed)
-
-    def inverse_triangle(self, triangle: Floats) -> Floats:
-        return inverse_triangle(triangle)
-
-    def subtract_product_(self, values: Floats, left: Floats, right: Floats) -> Floats:
-        return subtract_product_(values, left, right)
 
     def squared_norms(self, rows: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):

@@ -31,7 +31,7 @@ def one_blas_thread() -> Iterator[None]:
     with _limit.lock:
         if _limit.users == 0:
             _limit.allowed = _blas_threads()
-            _limit.limiter = _lowered()
+            _limit.limiter = _limited(True)
         _limit.users += 1
     try:
         yield
@@ -39,7 +39,7 @@ def one_blas_thread() -> Iterator[None]:
         with _limit.lock:
             _limit.users -= 1
             if _limit.users == 0:
-                _restore()
+                _limited(False)
                 _limit.allowed = 0
 
 
@@ -48,13 +48,13 @@ def all_blas_threads() -> Iterator[None]:
     """Restore the previous BLAS limit for one large operation; without effect if we have not lowered it."""
     with _limit.lock:
         if _limit.users:
-            _restore()
+            _limited(False)
     try:
         yield
     finally:
         with _limit.lock:
             if _limit.users:
-                _lowered()
+                _limited(True)
 
 
 def blas_threads_for(size: int) -> AbstractContextManager[None]:
@@ -62,26 +62,17 @@ def blas_threads_for(size: int) -> AbstractContextManager[None]:
     return all_blas_threads() if size > _LARGE else one_blas_thread()
 
 
-@contextmanager
-def _from_any_thread() -> Iterator[None]:
-    """Let this thread change the limit: threadpoolctl 3.8 ignores all but the first one, unless asked to forget it.
+def _limited(to_one: bool) -> Any:
+    """Limit BLAS to one thread and return what restores the limit, or restore that of the first caller.
 
-    It is forgotten again afterwards, so that the limits of other callers are restored by their threads.
+    threadpoolctl 3.8 ignores all threads but the first one, unless asked to forget it. It is forgotten again
+    afterwards, so that the limits of other callers are restored by their threads.
     """
     forget = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", lambda force: None)
     forget(force=True)
-    yield
+    done = _controller().limit(limits=1, user_api="blas") if to_one else _limit.limiter.restore_original_limits()
     forget(force=True)
-
-
-def _lowered() -> Any:
-    with _from_any_thread():
-        return _controller().limit(limits=1, user_api="blas")
-
-
-def _restore() -> None:
-    with _from_any_thread():
-        _limit.limiter.restore_original_limits()
+    return done
 
 
 @cache

@@ -1,6 +1,7 @@
 """What every estimator here does with rows before the mathematics begins."""
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,17 +11,14 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ridgemark.errors import DataError, DataTypeError, ParameterError, RidgemarkError
-from ridgemark.estimators.answers import FittedName
 from ridgemark.estimators.callbacks import TakesCallbacks, told_to_callbacks, with_callback_progress
 from ridgemark.estimators.checkpoint import checkpointed
-from ridgemark.estimators.computing import computing, kind_of_rows
+from ridgemark.estimators.computing import FittedName, at_once, computing, kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign, refuse_inner
-from ridgemark.estimators.lazy import at_once
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Form, Targets
 from ridgemark.fitting import Recipe
 from ridgemark.kernels import make_kernel
-from ridgemark.kernels.given import check_square
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import BaseRows, RowSource, is_dask, open_rows, refuse_large_integers, text_labels, without_features
 from ridgemark.rows.arrays import plain_rows
@@ -88,7 +86,7 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
         names, encoder = getattr(self, "feature_names_in_", None), getattr(source, "encoder", None)
         names = None if names is None else names.copy()
         table = None if encoder is None else encoder.schema
-        return Form(self.n_features_in_, names, targets, source.n_features, table, kind_of_rows())
+        return Form(self.n_features_in_, names, targets, source.n_features, table, kind_of_rows.get() or "numpy")
 
     def __getstate__(self):
         """Return the attributes to copy or pickle; refuse while a method is changing them."""
@@ -128,13 +126,16 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
         -------
         self
         """
-
-        def fit():
-            with self._changing():
-                self._model = self._fitted(X, y, sample_weight, checkpoint, groups)
-
-        told_to_callbacks(self, X, y, fit)
+        rows = X, y, sample_weight, checkpoint, groups
+        if getattr(self, "_skl_callbacks", None):
+            told_to_callbacks(self, X, y, partial(self._fit, *rows))
+        else:
+            self._fit(*rows)
         return self
+
+    def _fit(self, *rows):
+        with self._changing():
+            self._model = self._fitted(*rows)
 
     def _recipe(self):
         """Return the parameters, checked; those that an estimator does not have are the recipe's own."""
@@ -144,8 +145,9 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
         """Return the model of these rows."""
         recipe = self._recipe()
         source, form = self._open(X, y, sample_weight, groups=groups)
-        with checkpointed(self, checkpoint, source) as (journal, random_state):
-            return self._model_of(recipe, self._training_passes(source, journal), form, random_state)
+        kept = None, self.random_state
+        with nullcontext(kept) if checkpoint is None else checkpointed(self, checkpoint, source) as (journal, seed):
+            return self._model_of(recipe, self._training_passes(source, journal), form, seed)
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
         """Return training rows as a RowSource of features, checked, and their form.
@@ -153,25 +155,37 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
         With `reset` they say what columns there are; without, they must have those of the fit. `keep_constant` says
         whether columns of one value are kept.
         """
-        source, targets = self._open_as_given(X, y, sample_weight, reset, groups)
+        target = y if self._supervised else None
+        plain = None if target is None and self._supervised else plain_rows(X, target, sample_weight, groups)
+        if plain is None:
+            source, flat, single = self._open_as_given(X, y, sample_weight, reset, groups)
+        else:
+            source, flat, single = plain, np.ndim(y) == 1, X.dtype == getattr(y, "dtype", None) == np.float32
+            if reset:
+                self._note_columns(X.shape[1], None)
+            else:
+                validate_data(self, X, skip_check_array=True, reset=False)  # the number of columns
+        targets = Targets(source.n_targets, flat, bool(single))
+        if not reset:
+            self._check_targets(targets)
         if reset and self._supervised and not keep_constant and source.n_rows == 1:
             raise DataError("a fit needs two rows or more, got one (n_samples=1); give more rows")
         source = self._encoded(source, reset, keep_constant)
-        if isinstance(source, BaseRows):
+        if isinstance(source, BaseRows) and source.reads_ahead:
             source = source.staying(self.memory_budget)
         return source, self._form(source, targets)
 
     def _open_as_given(self, X, y, sample_weight, reset, groups=None):
-        """Return training rows as a RowSource of the user's columns, and the form of their targets."""
-        if (plain := self._plain(X, y, sample_weight, reset, groups)) is not None:
-            single = bool(X.dtype == getattr(y, "dtype", None) == np.float32)
-            return plain, self._check_targets(Targets(plain.n_targets, np.ndim(y) == 1, single), reset)
+        """Return training rows of any kind as a RowSource of the user's columns, and the form of their targets.
+
+        Of the form it is whether they are an array of shape (n,), and whether rows and targets have single precision.
+        """
         X, y, sample_weight, groups = opened(X, y, sample_weight, groups)
         if is_records(X):
             X, y, sample_weight, groups = self._of_records(X, y, sample_weight, groups), None, None, None
         if isinstance(X, RowSource):
             self._check_source(X, reset, target=y, weight=sample_weight, group=groups)
-            return X, self._check_targets(Targets(X.n_targets, X.n_targets == 1, False), reset)
+            return X, X.n_targets == 1, False
         if isinstance(X, str | Path):
             raise DataTypeError(
                 f"fit takes arrays, DataFrames or a RowSource; for a file use open_rows({str(X)!r}, target=...)"
@@ -185,12 +199,9 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
             self._check_source(source, reset)
         else:
             X, y = self._validate(X, y if self._supervised else _NO_TARGETS, reset=reset)
-            if reset:
-                self._check_square(X.shape)
             weights, labels = self._weights(sample_weight, X.shape[0]), labels_of_groups(groups, X.shape[0])
             source = open_rows(X, target=y, weight=weights, group=labels)
-        single = bool(getattr(X, "dtype", source.dtype) == getattr(y, "dtype", None) == np.float32)
-        return source, self._check_targets(Targets(source.n_targets, np.ndim(y) == 1, single), reset)
+        return source, np.ndim(y) == 1, getattr(X, "dtype", source.dtype) == getattr(y, "dtype", None) == np.float32
 
     def _of_records(self, X, y, sample_weight, groups):
         """Return records, such as a structured array, as rows with targets, weights and groups."""
@@ -219,22 +230,10 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
                 + f" holds text, such as {shown(labels[0])}; a target of regression must be a number; convert it, "
                 "or fit a NystromClassifier (command line: --classify)"
             )
-        if not reset:
+        if reset:
+            self._note_columns(source.n_features, source.feature_names)
+        else:
             self._check_features(source)
-            return
-        self._check_square((source.n_rows, source.n_features))
-        self._note_columns(source.n_features, source.feature_names)
-
-    def _plain(self, X, y, sample_weight, reset, groups):
-        """Return training rows of plain numbers, which are checked here alone; None for all others."""
-        if y is None and self._supervised:
-            return None
-        rows = plain_rows(X, y if self._supervised else None, sample_weight, groups)
-        if rows is not None:
-            validate_data(self, X, skip_check_array=True, reset=reset)  # the number of columns
-            if reset:
-                self._check_square(X.shape)
-        return rows
 
     def _weights(self, sample_weight, n_rows):
         """Return the weights as floats, or say what was got."""
@@ -251,16 +250,11 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
         refuse_large_integers(weights, "sample_weight")
         return weights.astype(np.float64)
 
-    def _check_targets(self, targets, reset):
-        """Return the form of the targets; refuse further ones of another number than those of the fit."""
-        known = targets.count if reset else self._model.schema.targets.count
+    def _check_targets(self, targets):
+        """Refuse further targets of another number than those of the fit."""
+        known = self._model.schema.targets.count
         if targets.count != known:
             raise DataError(f"the model was fitted on {known} targets, got {targets.count}")
-        return targets
-
-    def _check_square(self, shape):
-        if make_kernel(self.kernel).pairwise:
-            check_square(shape)
 
     def _check_features(self, source):
         """Refuse a RowSource whose features are not those of the fit."""
@@ -288,9 +282,6 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
         if frame is None and not hasattr(X, "__array__") and (remedy := lazy_remedy(X)):
             raise DataTypeError(f"X must have its values, got a {type(X).__name__}; {remedy}")
         given = {"X": X} if alone else {"X": X, "y": y}
-        # Columns with the names of the fit need no check of names, which takes longer than a prediction.
-        names = list(getattr(self, "feature_names_in_", ()))
-        known = not reset and alone and frame is not None and frame.labels == names
         if frame is not None:
             frame.header.check_names()
         plain = self._categories_by_type() if reset else self._model.schema.table is None
@@ -300,12 +291,8 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
             refuse_large_integers(X, "X")
             rows = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
             numeric = {} if alone else {"multi_output": True, "y_numeric": True}
-            array = None if frame is None or not known else frame.as_array()
             try:
-                if array is None:
-                    found = validate_data(self, **given, **rows, **numeric, reset=reset)
-                else:
-                    found = check_array(array, **rows, input_name="X", estimator=self)
+                found = validate_data(self, **given, **rows, **numeric, reset=reset)
             except (TypeError, ValueError) as error:
                 if frame is None and not sparse.issparse(X) and as_array(X, "X").dtype.kind in "OSUVMm":
                     raise DataTypeError(
@@ -318,8 +305,7 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
                 if reset and frame is not None and frame.names is not None:
                     warn_of_row_numbers(frame.names, frame.whole())
                 return found
-        if not known:
-            validate_data(self, **given, skip_check_array=True, reset=reset)  # names and number of the columns
+        validate_data(self, **given, skip_check_array=True, reset=reset)  # names and number of the columns
         return X, None if alone else check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
 
     def _rows(self, X):
@@ -356,7 +342,8 @@ class LandmarkEstimator(TakesCallbacks, TableReader):
     def _passes(self, source, weight_unit=1.0, journal=None):
         wanted = getattr(self, "progress", False)
         progress = None if wanted is False else progress_callback(wanted)
-        progress = with_callback_progress(self, progress)
+        if hasattr(self, "_callback_fit_ctx"):
+            progress = with_callback_progress(self, progress)
         return RowPasses(source, self.memory_budget, progress, weight_unit, journal)
 
     def _training_passes(self, source, journal=None):

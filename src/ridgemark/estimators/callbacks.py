@@ -34,9 +34,6 @@ def _framework() -> Any:
 
 def told_to_callbacks(estimator: Any, X: Any, y: Any, fit: Callable[[], None]) -> None:
     """Run a fit, and tell the estimator's callbacks when it begins and ends."""
-    if not getattr(estimator, "_skl_callbacks", None):
-        fit()
-        return
     framework, rows = _framework(), {"X": X, "y": y}
 
     def told(estimator: Any) -> None:
@@ -48,12 +45,9 @@ def told_to_callbacks(estimator: Any, X: Any, y: Any, fit: Callable[[], None]) -
     framework.with_callbacks(told)(estimator)
 
 
-def with_callback_progress(estimator: Any, progress: Progress | None) -> Progress | None:
-    """Return the progress callback that tells the callbacks of a fit too, where one with callbacks runs."""
-    context = getattr(estimator, "_callback_fit_ctx", None)
-    if context is None:
-        return progress
-    of_callbacks = _PassTasks(estimator, context)
+def with_callback_progress(estimator: Any, progress: Progress | None) -> Progress:
+    """Return the progress callback that tells the callbacks of the fit that runs too."""
+    of_callbacks = _PassTasks(estimator, estimator._callback_fit_ctx)
 
     def both(what: str, done: int, total: int) -> None:
         if progress is not None:

@@ -10,6 +10,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from ridgemark.backends import Floats
 from ridgemark.errors import DataError, ParameterError
+from ridgemark.estimators.judged import promise_of
 from ridgemark.fitted import Classes, ClassScores
 from ridgemark.intervals.quantiles import check_coverage
 from ridgemark.losses import ClassLoss
@@ -145,12 +146,7 @@ def scores_of(
     row, label = np.nonzero(shares > 0)
     scores, weights = -np.expm1(loss.log_probabilities(predictor)[row, label]), shares[row, label]
     order = np.argsort(scores, kind="stable")
-    equal = bool(np.ptp(weights) <= 1e-9 * weights.max())
-    if not outside:
-        reason = "rows had part in the fit, and leaving them out is not exact for the log loss"
-    else:
-        reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
-    return ClassScores(scores[order], weights[order], outside and equal, reason, n_groups)
+    return ClassScores(scores[order], weights[order], *promise_of(weights, outside, "the log loss"), n_groups)
 
 
 def conformal_sets(probabilities: Floats, calibration: ClassScores, coverage: Any) -> NDArray[np.bool_]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
-from ridgemark.estimators.answers import FittedName, check_coefficients
 from ridgemark.estimators.cautions import (
     warn_of_constant,
     warn_of_edge,
@@ -16,9 +15,9 @@ from ridgemark.estimators.cautions import (
     warn_of_rounding,
     warn_of_scales,
 )
+from ridgemark.estimators.computing import FittedName, check_coefficients, lazy_on_dask
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.kernel_model import KernelModel
-from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.regression_model import Regressor
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import FittedExact, Function
@@ -155,7 +154,7 @@ class ExactKernelRidge(Regressor, KernelModel):
             )
         rng, rows = make_generator(random_state), rows_of_fit(passes, recipe)
         # The exact solution has all rows as landmarks: a metric tuned for fewer is too smooth.
-        chosen = settle_kernel(rows, replace(recipe, n_landmarks=len(rows.distinct)), rng)
+        chosen = settle_kernel(rows, replace(recipe, n_landmarks=len(rows.choosing.distinct_rows())), rng)
         recipe = replace(recipe.after(chosen.tuning), kernel=chosen.kernel, bandwidth="median")
         searched = None
         if not recipe.one_ridge and not chosen.kernel.pairwise:

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.estimators.answers import FittedName, in_range
-from ridgemark.estimators.computing import computing
+from ridgemark.estimators.computing import FittedName, computing, in_range
 from ridgemark.estimators.kernel_model import KernelModel
 from ridgemark.estimators.notebook import summary_html
 from ridgemark.estimators.plotting import Plots

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.backends import Floats
 from ridgemark.errors import ParameterError
 from ridgemark.fitted import LeftOutTargets
 from ridgemark.losses import Loss
@@ -41,14 +42,21 @@ def judged_rows(loss, predictor, passes, rows, outside, random_state):
     if groups is not None:
         _, which, sizes = np.unique(groups[kept], return_inverse=True, return_counts=True)
         weights, n_groups = weights / sizes[which], len(sizes)
-    equal = bool(np.ptp(weights) <= 1e-9 * weights.max())
-    rates = getattr(passes.source, "of_rates", False)
-    if not outside:
-        reason = "rows had part in the fit, and leaving them out is not exact for this loss"
-    else:
-        reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
     about = targets[kept, 0], weights, predictor[kept], lost, null, below
-    return LeftOutTargets(*about, outside and equal, reason, rates, n_groups)
+    rates = getattr(passes.source, "of_rates", False)
+    return LeftOutTargets(*about, *promise_of(weights, outside, "this loss"), rates, n_groups)
+
+
+def promise_of(weights: Floats, outside: bool, loss: str) -> tuple[bool, str]:
+    """Return whether coverage of new rows is proved for calibration rows of these weights, and why.
+
+    `outside` says whether the rows had no part in the fit.
+    """
+    if not outside:
+        return False, f"rows had part in the fit, and leaving them out is not exact for {loss}"
+    if np.ptp(weights) > 1e-9 * weights.max():
+        return False, "rows of unequal weights are not exchangeable"
+    return True, "the rows had no part in the fit"
 
 
 def exposed(X: Any, y: Any, sample_weight: Any, exposure: Any, groups: Any = None) -> tuple[Any, Any, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.estimators.answers import FittedName, in_form, in_range
 from ridgemark.estimators.base import LandmarkEstimator
+from ridgemark.estimators.computing import FittedName, in_form, in_range
 from ridgemark.estimators.onnx_graph import onnx_model
 from ridgemark.kernels import Mixture
 

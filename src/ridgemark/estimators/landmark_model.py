@@ -9,9 +9,9 @@ import numpy as np
 
 from ridgemark.effects import effects_of_columns, effects_of_table
 from ridgemark.errors import DataError
-from ridgemark.estimators.answers import FittedName, check_coefficients, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.cautions import warn_of_few_rows
+from ridgemark.estimators.computing import FittedName, check_coefficients, in_form
 from ridgemark.estimators.explained_model import ExplainedModel
 from ridgemark.estimators.saving import save_model
 from ridgemark.explaining import draw_background
@@ -20,6 +20,7 @@ from ridgemark.kernels import has_bandwidth
 from ridgemark.rows import ArrayRows, share_in_common
 from ridgemark.selection import Uniform, make_selection
 from ridgemark.solvers import LandmarkFit
+from ridgemark.transforms import transformed_rows
 from ridgemark.tuning import Tuner
 
 _BEYOND = ", as a fit of Dask rows beyond memory_budget does; a model saved without sums=True has none either"
@@ -90,11 +91,11 @@ class LandmarkModel(ExplainedModel):
             by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )
 
-    def _function_with(self, function, solved):
-        """Return the function with the coefficients of a solution."""
+    def _function(self, kernel, points, numbers, solved):
+        """Return the function of these points with the coefficients of a solution."""
         solution = solved.fit if solved.gradient is None else solved.gradient
         check_coefficients(solution.dual_coef, solution.intercept, self._rescale)
-        return replace(function, dual_coef=solution.dual_coef, intercept=solution.intercept)
+        return Function(kernel, points, numbers, solution.dual_coef, solution.intercept)
 
     def _solution(self, solved, targets, certificate=None, tolerance=None):
         """Return the ridge, and what chose it."""
@@ -114,8 +115,8 @@ class LandmarkModel(ExplainedModel):
     def _without_residuals(self, fit, form):
         """Return the model of a fit, without residuals of rows left out."""
         kernel, numbers = fit.sums.factor.cross_kernel.kernel, fit.rows.numbers_of(fit.landmarks.indices)
-        none = np.zeros((0, 0)), np.zeros(0)
-        function = self._function_with(Function(kernel, fit.landmarks.points, numbers, *none), fit.solved)
+        function = self._function(kernel, fit.landmarks.points, numbers, fit.solved)
+        total = float(fit.rows.summed.total_weight)
         return FittedModel(
             schema=form,
             function=function,
@@ -124,12 +125,14 @@ class LandmarkModel(ExplainedModel):
             rows=row_facts(fit),
             sums=fit.solved.fit if fit.solved.gradient is None else None,
             tuning=fit.kernel.tuning,
-            background=_background(fit, kernel),
+            background=None if kernel.pairwise else draw_background(fit.rows.choosing, fit.landmarks.indices, total),
         )
 
     def _passes_of_fit(self, X, y, sample_weight, groups=None):
         """Return passes over rows of the fit, their weights in the unit of the fit."""
         source, _ = self._open(X, y, sample_weight, reset=False, groups=groups)
+        if self._model.transform is not None:
+            source = transformed_rows(source, self._model.transform)
         return self._passes(source, self._model.sums.weight_unit)
 
     def _may_be_of_fit(self, passes):
@@ -183,18 +186,10 @@ class LandmarkModel(ExplainedModel):
 
 def row_facts(fit):
     """Return what is kept of the rows that chose the landmarks."""
-    rows = fit.rows
-    found = repeats_and_columns(rows.summed, rows.distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
+    rows, distinct = fit.rows, fit.rows.choosing.distinct_rows()
+    found = repeats_and_columns(rows.summed, distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
     n_groups = len(rows.choosing.left_out()) if rows.choosing.has_groups else None
-    return RowFacts(**found, hashes=rows.distinct.smallest, sample=None, n_groups=n_groups)
-
-
-def _background(fit, kernel):
-    """Return the rows that explanations compare with; None for a precomputed kernel, which has no columns."""
-    rows = fit.rows
-    if kernel.pairwise:
-        return None
-    return draw_background(rows.choosing, fit.landmarks.indices, float(rows.summed.total_weight))
+    return RowFacts(**found, hashes=distinct.smallest, sample=None, n_groups=n_groups)
 
 
 def keep_certificate(estimator, certificate):

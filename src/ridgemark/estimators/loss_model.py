@@ -7,12 +7,10 @@ from numpy.typing import NDArray
 from ridgemark.certificates import Certificate, audit_loss
 from ridgemark.effects import EffectsSummary, average_effects, predicted_effects
 from ridgemark.errors import ConvergenceWarning, ParameterError, warn_user
-from ridgemark.estimators.answers import in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
-from ridgemark.estimators.computing import computing
+from ridgemark.estimators.computing import computing, in_range, lazy_on_dask
 from ridgemark.estimators.hints import Absent
 from ridgemark.estimators.landmark_model import LandmarkModel
-from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.loss_diagnostics import ClassDiagnosis, LossDiagnosis, diagnose_loss
 from ridgemark.sampling import separate_generator
 
@@ -115,8 +113,8 @@ class LossModel(LandmarkModel):
         if not solved.converged:
             warn_user(f"Newton's method ended before it converged; {self._rescale}", ConvergenceWarning)
 
-    def _check_targets(self, targets, reset):
-        return targets
+    def _check_targets(self, targets):
+        """Accept any number of targets: it is checked when the loss has them."""
 
     def _linear(self, X):
         """Return the functions at new rows, on the scale of the loss, shape (n, t)."""

@@ -9,15 +9,13 @@ from sklearn.base import ClassifierMixin
 
 from ridgemark.certificates import Certificate
 from ridgemark.errors import DataError
-from ridgemark.estimators.answers import FittedName
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
-from ridgemark.estimators.computing import computing
+from ridgemark.estimators.computing import FittedName, computing, lazy_on_dask
 from ridgemark.estimators.hints import Absent, stores_parameters
-from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.loss_model import LossModel
 from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
-from ridgemark.fitting.squares import LeftOutPredictors
+from ridgemark.fitting.stages import LeftOutPredictors
 from ridgemark.losses import class_loss
 from ridgemark.rows import RowSource
 from ridgemark.rows.dask import mapped_rows

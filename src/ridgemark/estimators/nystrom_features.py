@@ -6,14 +6,13 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ridgemark.errors import ParameterError
-from ridgemark.estimators.answers import FittedName, in_range
 from ridgemark.estimators.base import LandmarkEstimator
 from ridgemark.estimators.cautions import warn_of_few_rows
+from ridgemark.estimators.computing import FittedName, in_range, lazy_on_dask
 from ridgemark.estimators.hints import stores_parameters
-from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedFeatures
 from ridgemark.fitting import rows_of_fit, settle_kernel
-from ridgemark.fitting.landmarks import draw_landmarks, make_problem
+from ridgemark.fitting.stages import draw_landmarks, make_problem
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, nystrom_factor
 from ridgemark.sampling import make_generator

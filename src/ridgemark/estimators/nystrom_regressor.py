@@ -11,15 +11,13 @@ from sklearn.utils import column_or_1d
 
 from ridgemark.certificates import Certificate
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.estimators.answers import FittedName, in_form, in_range
-from ridgemark.estimators.computing import computing
+from ridgemark.estimators.computing import FittedName, computing, in_form, in_range, lazy_on_dask
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.judged import exposed, judged_rows, losses_of
-from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.loss_model import LossModel
 from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
-from ridgemark.fitting.squares import LeftOutPredictors
+from ridgemark.fitting.stages import LeftOutPredictors
 from ridgemark.intervals.of_loss import loss_intervals
 from ridgemark.loss_diagnostics import LossDiagnosis
 from ridgemark.losses import make_loss

@@ -16,7 +16,7 @@ from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.regression_model import RegressionModel, Regressor
-from ridgemark.estimators.target_choice import check_transform, choose_transform, with_transform
+from ridgemark.estimators.target_choice import choose_transform, with_transform
 from ridgemark.explaining import draw_background, merged_background
 from ridgemark.fitted import FittedModel
 from ridgemark.fitting import Sums, solve_squares
@@ -236,10 +236,6 @@ class NystromRidge(Regressor, RegressionModel):
             self._model = self._fitted_with(X, y, sample_weight)
         return self
 
-    def _recipe(self):
-        check_transform(self.target_transform)
-        return super()._recipe()
-
     def _fitted(self, X, y, sample_weight, checkpoint, groups):
         """Return the model of these rows, fitted to the transformed target."""
         if self.target_transform is None:
@@ -253,12 +249,6 @@ class NystromRidge(Regressor, RegressionModel):
             passes = self._training_passes(transformed_rows(source, transform), journal)
             model = self._model_of(recipe, passes, form, random_state)
         return with_transform(model, transform, passes)
-
-    def _open(self, X, y, sample_weight, reset=True, keep_constant=False, groups=None):
-        """Return training rows and their form; of a fit to a transformed target with this target."""
-        source, form = super()._open(X, y, sample_weight, reset, keep_constant, groups)
-        transform = None if reset else self._model.transform
-        return source if transform is None else transformed_rows(source, transform), form
 
     def _model_of(self, recipe, passes, form, random_state, may_grow=False):
         """Return the model of the rows of these passes; `may_grow` says whether further rows may be added."""
@@ -318,7 +308,7 @@ class NystromRidge(Regressor, RegressionModel):
         total = Sums(sums.factor, _sums_with(known, passes, recipe), sums.fit_intercept, sums.target_origin)
         sample = None if rows.sample is None else rows.sample.passes(passes.memory_budget)
         solved = solve_squares(passes, total, recipe, sample, n_distinct=count_distinct(rows.hashes))
-        function = self._function_with(known.function, solved)
+        function = self._function(known.function.kernel, known.function.points, known.function.numbers, solved)
         model = FittedModel(
             schema=known.schema,
             function=function,

@@ -11,11 +11,9 @@ from ridgemark.certificates import Certificate, certify, distance_at
 from ridgemark.diagnostics import Diagnosis, diagnose
 from ridgemark.effects import EffectsSummary, effect_deviations, effect_values, summarise_effects, summary_of
 from ridgemark.errors import DataError
-from ridgemark.estimators.answers import in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration
-from ridgemark.estimators.computing import computing
+from ridgemark.estimators.computing import computing, in_form, in_range, lazy_on_dask
 from ridgemark.estimators.landmark_model import LandmarkModel
-from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.named_sets import column_of, labels_of_sets, ratios_of
 from ridgemark.estimators.own_units import effects_in_own_units
 from ridgemark.fitted import LeftOutRows

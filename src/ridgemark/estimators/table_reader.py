@@ -9,13 +9,14 @@ from sklearn.base import BaseEstimator
 from ridgemark.errors import ColumnWarning, ParameterError, warn_user
 from ridgemark.fitted import Form
 from ridgemark.kernels import make_kernel
+from ridgemark.kernels.given import check_square
 from ridgemark.rows import ArrayRows, BaseRows, RowSource, dense
 from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.cells import LARGEST_EXACT
 from ridgemark.rows.open import frame_columns
 from ridgemark.tables import Schema, SchemaEncoder, encoded_by_content, schema_of_numbers
 
-_AT_ONCE = 256  # rows of a frame that are read at once
+_AT_ONCE = 256  # rows of a frame that are encoded at once
 _of_numbers: WeakKeyDictionary[Form, Schema] = WeakKeyDictionary()  # schemas of fits to numbers, for later gaps
 
 
@@ -48,6 +49,8 @@ class TableReader(BaseEstimator):
         Columns that are finite numbers are features as they are.
         """
         kernel = make_kernel(self.kernel) if reset else self.kernel_  # parameters may have been set after the fit
+        if kernel.pairwise and reset:
+            check_square((source.n_rows, source.n_features))
         if not isinstance(source, BaseRows) or kernel.pairwise:
             return source
         if reset:
@@ -63,18 +66,22 @@ class TableReader(BaseEstimator):
         return source if table is None else source.encoded_by(SchemaEncoder(table))
 
     def _frame_rows(self, X):
-        """Return the rows of a small frame whose columns have the names of the fit, read at once; None for all others.
+        """Return the rows of a frame whose columns have the names of the fit, read at once; None for all others.
 
-        Checks of columns, and blocks, would take longer than a prediction of a few rows.
+        Checks of columns, and blocks, would take longer than a prediction of a few rows. Of a frame that is not numbers
+        few rows are encoded at once, as features may take far more memory than columns.
         """
         names = list(getattr(self, "feature_names_in_", ()))
         frame = frame_columns(X) if names else None
-        if frame is None or frame.labels != names or frame.n_rows > _AT_ONCE or self.kernel_.pairwise:
+        if frame is None or frame.labels != names or self.kernel_.pairwise:
             return None
         table = self._model.schema.table
         if table is None:
             array = frame.as_array()  # of integers beside other numbers, pandas makes floats
-            return None if array is None or abs(array).max(initial=0) > LARGEST_EXACT else plain_rows(array)
+            beyond = array is None or max(-float(array.min(initial=0)), float(array.max(initial=0))) > LARGEST_EXACT
+            return None if beyond else plain_rows(array)
+        if frame.n_rows > _AT_ONCE:
+            return None
         encoder = SchemaEncoder(table)
         features = encoder(0, frame.whole(), frame.place(slice(0, frame.n_rows)))
         rows = ArrayRows(features.astype(frame.dtype) if encoder.keeps_columns else features)

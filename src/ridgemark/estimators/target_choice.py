@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ridgemark.errors import DataError, ParameterError
+from ridgemark.errors import DataError
 from ridgemark.fitting import Recipe
 from ridgemark.fitting.fit import fit
 from ridgemark.operators import Cross
@@ -12,17 +12,11 @@ from ridgemark.passes import RowPasses
 from ridgemark.path import leave_one_out
 from ridgemark.rows import ArrayRows, DaskRows, dense, row_weights
 from ridgemark.sampling import make_generator
-from ridgemark.transforms import KINDS, TargetTransform, compared_kinds, make_transform
+from ridgemark.transforms import TargetTransform, compared_kinds, make_transform
 from ridgemark.tuning import Tuner
 
 _ROWS, _LANDMARKS = 4000, 400  # of the fits that are compared
 _TUNER = Tuner(levels=("per_feature",), rows=1500, landmarks=200, evaluations=20)  # of their kernel
-
-
-def check_transform(kind):
-    """Refuse what is neither None, a kind of transform nor "auto"."""
-    if kind is not None and kind not in (*KINDS, "auto"):
-        raise ParameterError(f'target_transform must be None, "log", "sqrt", "yeo-johnson" or "auto", got {kind!r:.60}')
 
 
 def choose_transform(estimator, recipe, source):

@@ -7,6 +7,14 @@ one statement, so that a model is never half of one fit and half of another.
 from ridgemark.fitted.form import Form, Targets
 from ridgemark.fitted.frozen import read_only
 from ridgemark.fitted.left_out import Classes, ClassScores, LeftOutRows, LeftOutTargets
-from ridgemark.fitted.model import FittedExact, FittedFeatures, FittedModel
+from ridgemark.fitted.model import (
+    Choice,
+    FittedExact,
+    FittedFeatures,
+    FittedModel,
+    Function,
+    RowFacts,
+    Solution,
+    Tolerance,
+)
 from ridgemark.fitted.run import RunRecord
-from ridgemark.fitted.solution import Choice, Function, RowFacts, Solution, Tolerance

@@ -20,7 +20,8 @@ class Targets:
     flat: bool  # an array of shape (n,)
     single: bool  # rows and targets in single precision
 
-    def __post_init__(self) -> None:
+    def check_record(self) -> None:
+        """Refuse what a fit does not make: a file may hold it."""
         if self.flat and self.count > 1:
             raise ValueError("several targets cannot be in one column")
 
@@ -35,8 +36,8 @@ class Form(Frozen):
     table: Schema | None  # how columns become features; None where they are features as they are
     arrays: Annotated[str, _Library] = "numpy"  # the library of the rows: "torch" where they were tensors
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_record(self) -> None:
+        """Refuse what a fit does not make: a file may hold it."""
         columns, features = (len(self.table.fields), len(self.table.encoded_names)) if self.table else (None, None)
         if (columns or self.n_features, features or self.n_features) != (self.n_features, self.n_encoded):
             raise ValueError("the schema does not have the numbers of columns and features of the fit")

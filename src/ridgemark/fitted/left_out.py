@@ -92,8 +92,8 @@ class Classes(Frozen):
     weights: Annotated[Floats | None, "(c)", ">= 0"]  # factors of the rows' weights
     calibration: ClassScores | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_record(self) -> None:
+        """Refuse what a fit does not make: a file may hold it."""
         if self.labels.tolist() != list(self.values) or len(set(self.values)) != len(self.values):
             raise ValueError(f"the labels must be different values of type {self.dtype}")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ridgemark.fitting.sums import Sums
+from ridgemark.fitting.stages import Sums
 from ridgemark.losses import RidgeSolution
 from ridgemark.path import Ridges, ridge_path, rows_of_outcomes
 from ridgemark.solvers import Newton

@@ -5,12 +5,17 @@ from dataclasses import replace
 import numpy as np
 
 from ridgemark.backends import Indices
-from ridgemark.fitting.kernel import settle_kernel
-from ridgemark.fitting.landmarks import draw_landmarks, make_problem
 from ridgemark.fitting.recipe import Recipe
-from ridgemark.fitting.rows import FitRows, rows_of_fit
-from ridgemark.fitting.squares import Solved, solve_squares
-from ridgemark.fitting.sums import sum_over_rows
+from ridgemark.fitting.solve import solve_squares
+from ridgemark.fitting.stages import (
+    FitRows,
+    Solved,
+    draw_landmarks,
+    make_problem,
+    rows_of_fit,
+    settle_kernel,
+    sum_over_rows,
+)
 from ridgemark.passes import RowPasses
 from ridgemark.path import RidgePath
 from ridgemark.rows import DistinctRows
@@ -29,7 +34,7 @@ def search_on_sample(rows: FitRows, recipe: Recipe, rng: np.random.Generator) ->
     rows a larger n lambda is best, too large for the exact solution. Of the ridges that are nearly as good on the
     sample the largest is taken: refinement needs several times fewer products with it.
     """
-    passes, distinct = rows.choosing, rows.distinct
+    passes, distinct = rows.choosing, rows.choosing.distinct_rows()
     sample = passes.passes_over_rows(_rows_of_groups(passes, rng) if passes.leaves_groups else _rows(distinct, rng))
     n_landmarks = len(sample.distinct_rows())
     recipe_of_sample = replace(recipe, n_landmarks=n_landmarks, selection="uniform")
@@ -42,7 +47,7 @@ def search_on_sample(rows: FitRows, recipe: Recipe, rng: np.random.Generator) ->
         path = solved.path.raised(_NEARLY_AS_GOOD)
         solved = replace(solved, path=path, ridges=path.ridges[path.chosen])
     scaled = float(recipe.ridges(sums.moments).scaled_of(solved.ridges).min())
-    return replace(recipe, ridge=scaled / rows.total_weight), solved
+    return replace(recipe, ridge=scaled / rows.choosing.total_weight), solved
 
 
 def _rows(distinct: DistinctRows, rng: np.random.Generator) -> Indices:

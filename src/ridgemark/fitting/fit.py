@@ -1,15 +1,21 @@
 """A fit from landmarks, its stages under each other as in the paper."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ridgemark.fitting.gradient import solve_by_gradient, without_matrices
-from ridgemark.fitting.kernel import settle_kernel
-from ridgemark.fitting.landmarks import draw_landmarks, make_problem, problem_at_best_ridge
 from ridgemark.fitting.recipe import Recipe
-from ridgemark.fitting.record import Fit
-from ridgemark.fitting.rows import rows_of_fit
 from ridgemark.fitting.solve import rows_to_keep, solve
-from ridgemark.fitting.sums import sum_over_rows
+from ridgemark.fitting.stages import (
+    Fit,
+    draw_landmarks,
+    make_problem,
+    problem_at_best_ridge,
+    rows_of_fit,
+    settle_kernel,
+    sum_over_rows,
+)
 from ridgemark.fitting.tolerance import add_landmarks_until_certified
 from ridgemark.losses import Loss
 from ridgemark.passes import RowPasses
@@ -27,12 +33,14 @@ def fit(passes: RowPasses, recipe: Recipe, rng: np.random.Generator, loss: Loss 
     problem = make_problem(rows, kernel, recipe, rng)
     landmarks, count = draw_landmarks(problem, recipe, rng, kernel.tuning)
     sums = sum_over_rows(rows, kernel, landmarks, recipe, rng)
-    again = problem_at_best_ridge(rows, kernel, problem, (landmarks, count), sums, recipe, rng)
+    again = None
+    if not recipe.one_ridge:
+        again = problem_at_best_ridge(rows, kernel, problem, (landmarks, count), sums, recipe, rng)
     if again is not None:
         del sums  # its memory
         problem, (landmarks, count) = again, draw_landmarks(again, recipe, rng)
         sums = sum_over_rows(rows, kernel, landmarks, recipe, rng)
-    landmarks = landmarks.without_pivots()
+    landmarks = replace(landmarks, pivots=None)  # the memory of the features of all rows
     kept = rows_to_keep(rows, kernel, recipe, loss)
     solved = solve(rows, kernel, sums, recipe, loss, kept)
     rows.summed.held = None  # the memory of the features of all rows

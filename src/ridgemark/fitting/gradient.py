@@ -5,10 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ridgemark.fitting.kernel import FitKernel
-from ridgemark.fitting.rows import FitRows
-from ridgemark.fitting.squares import Solved
-from ridgemark.fitting.sums import Sums
+from ridgemark.fitting.stages import FitKernel, FitRows, Solved, Sums
 from ridgemark.rows import Block
 from ridgemark.selection import Landmarks
 from ridgemark.solvers.landmark_gradient import landmark_gradient

@@ -8,9 +8,7 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.fitting.classes import first_log_odds, suggested_for_classes
 from ridgemark.fitting.recipe import Recipe
-from ridgemark.fitting.rows import FitRows
-from ridgemark.fitting.squares import LeftOutPredictors, Solved
-from ridgemark.fitting.sums import Sums
+from ridgemark.fitting.stages import FitRows, LeftOutPredictors, Solved, Sums
 from ridgemark.leverage import Bracket
 from ridgemark.losses import SQUARED, ClassLoss, Loss, Moments, RidgeSolution, balanced
 from ridgemark.path import (
@@ -60,7 +58,7 @@ def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss, tuned: flo
     goes downhill by the leave-one-out loss. For classes it begins half a decade above, as small ridges are slow. In a
     list of ridges every one is evaluated, the largest first.
     """
-    total = rows.total_weight
+    total = rows.choosing.total_weight
     newton = Newton(rows.own, sums.factor, loss, recipe.fit_intercept, sums.moments.on_host()).hold()
     if isinstance(loss, ClassLoss):
         newtons, ridges = [newton], recipe.ridges(sums.moments, _DECADES)

@@ -19,6 +19,7 @@ from ridgemark.parameters import check_flags, positive_count, real_number
 from ridgemark.path import Ridges
 from ridgemark.selection import make_selection
 from ridgemark.selection.count import ALL_ROWS_UP_TO
+from ridgemark.transforms import KINDS as TRANSFORMS
 from ridgemark.tuning import TuningResult
 
 SOLVERS = ("auto", "direct", "gradient")
@@ -40,6 +41,7 @@ class Recipe:
     solver: Any = "direct"
     certify_with: Any = None
     effort: Any = "default"
+    target_transform: Any = None
 
     def __post_init__(self) -> None:
         check_ridge(self.ridge)
@@ -49,6 +51,8 @@ class Recipe:
         _check_one_of("solver", self.solver, SOLVERS)
         if self.certify_with is not None:
             _check_one_of("certify_with", self.certify_with, KINDS, "None or one of")
+        if self.target_transform is not None:
+            _check_one_of("target_transform", self.target_transform, (*TRANSFORMS, "auto"), "None or one of")
         check_flags(self, "fit_intercept", "ridge_per_target")
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
             value = getattr(self, name)

@@ -10,10 +10,8 @@ from ridgemark.backends import Floats
 from ridgemark.certificates import Certificate, audit_loss, certify
 from ridgemark.fitted import Tolerance
 from ridgemark.fitting.recipe import Recipe
-from ridgemark.fitting.record import Fit
 from ridgemark.fitting.solve import solve
-from ridgemark.fitting.squares import LeftOutPredictors
-from ridgemark.fitting.sums import sum_over_rows
+from ridgemark.fitting.stages import Fit, LeftOutPredictors, sum_over_rows
 from ridgemark.kernels.base import count_rows
 from ridgemark.losses import ClassLoss, Loss
 from ridgemark.path import leave_one_out

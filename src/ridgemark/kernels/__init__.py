@@ -74,8 +74,7 @@ def make_kernel(kernel: Any, bandwidth: Any = None) -> Kernel:
         return Custom(kernel)
     if not isinstance(kernel, str) or kernel not in NAMED:
         raise ParameterError(f"kernel must be one of {', '.join(NAMED)}, a Kernel or a callable(X, Z), got {kernel!r}")
-    made = NAMED[kernel]()
-    return made if bandwidth is None else made.set_params(bandwidth=bandwidth)
+    return NAMED[kernel](**({} if bandwidth is None else {"bandwidth": bandwidth}))
 
 
 def has_bandwidth(kernel: Any) -> bool:

@@ -70,7 +70,8 @@ class Kernel(Parameterised, ABC):
 
     def bind(self, landmarks: Any, indices: Indices | None = None) -> CrossKernel:
         """Bind the kernel to landmarks; `indices` are their row numbers, which a precomputed kernel needs."""
-        self._check_sparse(landmarks)
+        if sparse.issparse(landmarks):
+            self._check_sparse(landmarks)
         backend = backend_of(landmarks)
         n_landmarks = len(indices) if indices is not None else count_rows(landmarks)
         return CrossKernel(self, self._prepare(landmarks, indices, backend), backend, n_landmarks, landmarks)

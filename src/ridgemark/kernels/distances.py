@@ -11,6 +11,7 @@ For a kernel that is singular at zero distance, near pairs are computed again to
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,9 @@ FEW_FEATURES, FEW_IF_SINGULAR = 2, 4
 # Squared distance beyond which a kernel is zero for all purposes, so that its rounding error does not matter.
 FAR = 1e4
 # Largest `machine eps |x|^2` of a row, in shortest lengths, for which the faster forms are used, by precision.
-_TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
+_TOLERANCE: dict[np.dtype[Any], float] = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
+# Squared length of a row up to which the product form cannot overflow, by precision.
+_LARGEST_NORM = {precision: float(np.finfo(precision).max) * 1e-10 for precision in _TOLERANCE}
 # A pair is near if its squared distance is below this fraction of the row's squared length.
 _NEAR = 1.0 / 16.0
 
@@ -75,7 +78,7 @@ class PreparedLandmarks:
     augmented: Array | None = None  # (p, d + 2): landmark side of the product, times the factor; CSR: the points
     projection: Projection | None = None  # to be applied to rows first
 
-    @property
+    @cached_property
     def is_sparse(self) -> bool:
         return sparse.issparse(self.raw)
 
@@ -135,7 +138,7 @@ def distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend
         block = _sparse_product(x, norms, prepared.points, form.factor)
     else:
         # Rows beyond the range would give inf - inf in the product; they are computed by differences afterwards.
-        beyond = ~(norms < _largest_norm(backend.precision(x)))
+        beyond = ~(norms < _LARGEST_NORM[backend.precision(x)])
         block = backend.matmul(_augment(x, norms, 1.0, beyond, backend), prepared.augmented.T, out=out)
     if block.shape[1] == 0:
         return block
@@ -278,14 +281,9 @@ def _divided(rows: Any, divisor: Any) -> Any:
         return rows / divisor
 
 
-def _largest_norm(precision: np.dtype[Any]) -> float:
-    """Return the squared length up to which the product form cannot overflow."""
-    return float(np.finfo(precision).max) * 1e-10
-
-
 def _augment_landmarks(points: Array, factor: float, backend: Backend) -> Array:
     """Return `factor [-2 z, 1, |z|^2]`, whose product with `[x, |x|^2, 1]` is `factor |x - z|^2`."""
-    norms, largest = backend.squared_norms(points), _largest_norm(backend.precision(points))
+    norms, largest = backend.squared_norms(points), _LARGEST_NORM[backend.precision(points)]
     beyond = ~(norms < largest)
     augmented = _augment(-2.0 * points, 1.0, 0.0, beyond, backend)
     # For a row near the centre such a landmark is infinitely far; other rows are computed by differences.

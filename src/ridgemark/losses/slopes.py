@@ -8,8 +8,7 @@ import numpy as np
 
 from ridgemark.backends import Array, Floats, backend_of
 from ridgemark.losses.loss import Loss, RidgeSolution
-from ridgemark.operators.blocks import tiles
-from ridgemark.operators.row_matrix import MatrixTask, padded, transposed_product
+from ridgemark.operators.row_matrix import MatrixTask, padded, tiles, transposed_product
 from ridgemark.passes import Summed, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.sampling import inclusion_chances

@@ -9,9 +9,8 @@ import numpy as np
 
 from ridgemark.backends import NUMPY, Floats, backend_of, moved, on_host, one_blas_thread
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
-from ridgemark.operators.blocks import cross_block, diagonal_block, feature_block
-from ridgemark.operators.factor import NystromFactor
-from ridgemark.operators.whitening import Whitening, plan_whitening, whiten_before
+from ridgemark.operators.factor import NystromFactor, Whitening, plan_whitening, whiten_before
+from ridgemark.operators.row_matrix import cross_block, diagonal_block, feature_block
 from ridgemark.passes import RowPasses, Summed, Task, Workspace
 from ridgemark.rows import Block, row_weights
 
@@ -105,10 +104,10 @@ class LossSums(Task):
 
     @property
     def kernel_entries(self) -> int:
-        return self.factor.cross_kernel.n_landmarks
+        return self.whitening.factor.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Moments:
-        factor, backend = self.factor, workspace.backend
+        factor, backend = self.whitening.factor, workspace.backend
         entry_error = factor.kept_kernel.entry_error(block.features)
         if block.held is None:
             features = self.whitening.apply_(cross_block(factor.kept_kernel, block, workspace))
@@ -168,10 +167,10 @@ def loss_sums(
     if scaled_ridge is not None and passes.held is None:
         whitening = plan_whitening(factor, passes.source.n_rows, scaled_ridge)
     moments = _sum(passes, LossSums(whitening, loss, origin, at))
-    if whitening.loses_digits(moments.gram):  # the landmarks did not represent the rows
-        whitening = whiten_before(factor)
-        moments = _sum(passes, LossSums(whitening, loss, origin, at))
-    moments = _finished(moments, whitening)
+    if whitening.is_deferred and whitening.loses_digits(moments.gram):  # the landmarks did not represent the rows
+        moments = _sum(passes, LossSums(whiten_before(factor), loss, origin, at))
+    elif whitening.is_deferred:
+        moments = _finished(moments, whitening)
     gram = moments.gram if stays else on_host(moments.gram, backend)
     return replace(on_host(moments.without_products(), backend), gram=gram)
 
@@ -186,8 +185,6 @@ def _sum(passes: RowPasses, task: LossSums) -> Moments:
 
 def _finished(moments: Moments, whitening: Whitening) -> Moments:
     """Apply the deferred part of the whitening to the sums."""
-    if not whitening.is_deferred:
-        return moments
     rounding = whitening.rounding(moments.gram)
     gram = whitening.finish_gram(moments.gram)
     return replace(

@@ -11,10 +11,9 @@ from ridgemark.backends import NUMPY, Floats, Indices
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
-from ridgemark.operators.blocks import TILE_ENTRIES, cross_block, tiles
-from ridgemark.operators.row_matrix import Cross, RowMatrix
+from ridgemark.operators.row_matrix import TILE_ENTRIES, Cross, RowMatrix, cross_block, tiles
 from ridgemark.passes import BlockFunction, RowPasses, Summed, Task, Workspace, in_row_order
-from ridgemark.rows import Block, row_weights
+from ridgemark.rows import Block
 
 _TILE_COLUMNS = 2048  # width assumed for a tile of K: its number of rows is then the same for any number of columns
 
@@ -64,18 +63,6 @@ class SymmetricProduct(Task):
             across[:, n_vectors:] += errors[others, 0] @ block.along[1][others]
             products = backend.xp.concat([products, errors * self.sizes], axis=1)
         return _TwoSides([(block.start, products)], across)
-
-
-def kernel_diagonal(passes: RowPasses, kernel: Kernel) -> Floats:
-    """Return `w_i k(x_i, x_i)` for every row; without a pass where that is a constant."""
-    constant = kernel.constant_diagonal
-    if constant is not None and passes.weights() is None:
-        return np.full(passes.source.n_rows, constant)
-    return passes.map(BlockFunction("kernel diagonal", partial(_weighted_diagonal, kernel)))
-
-
-def _weighted_diagonal(kernel: Kernel, block: Block) -> Floats:
-    return row_weights(block) * kernel.diagonal(block.features, block.indices).astype(np.float64)
 
 
 def _entry_errors(cross_kernel: CrossKernel, block: Block) -> Floats:

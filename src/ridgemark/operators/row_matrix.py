@@ -1,21 +1,98 @@
-"""C and B: the kernel of every row with the landmarks, and the features of every row; streamed, or held in memory."""
+"""C and B: kernel values and features of one block of rows, and of all rows; streamed, or held in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ridgemark.backends import NUMPY, Backend, Floats, all_blas_threads, backend_of
-from ridgemark.kernels import CrossKernel
-from ridgemark.linalg import LANDMARKS_AT_ONCE, product_in_blocks
-from ridgemark.operators.blocks import cross_block, feature_block, tiles
+from ridgemark.errors import DataError
+from ridgemark.kernels import CrossKernel, Kernel
+from ridgemark.linalg import LANDMARKS_AT_ONCE, check_range, product_in_blocks
 from ridgemark.operators.factor import NystromFactor
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.passes import BlockFunction, RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
+
+TILE_ENTRIES = 2**19
+"""Kernel entries that stay in the processor's cache until they have been used twice."""
+
+
+class CrossTask(Task):
+    """A task that evaluates the kernel with the landmarks."""
+
+    cross_kernel: CrossKernel
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.cross_kernel.n_landmarks
+
+
+class FeatureTask(Task):
+    """A task that evaluates features."""
+
+    factor: NystromFactor
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.factor.cross_kernel.n_landmarks
+
+
+def cross_block(cross_kernel: CrossKernel, block: Block, workspace: Workspace) -> Floats:
+    """Return the kernel of a block with the landmarks, in memory that the next block overwrites."""
+    out = workspace.array("cross", (block.n_rows, cross_kernel.n_landmarks))
+    return workspace.backend.double(cross_kernel(block.features, out=out))
+
+
+def feature_block(factor: NystromFactor, block: Block, workspace: Workspace) -> Floats:
+    """Return the features `b(x) = T'k(x)` of a block, in memory that the next block overwrites."""
+    if block.held is not None:
+        out = workspace.array("cross", block.held.shape)
+        out[...] = block.held
+        return out
+    cross = cross_block(factor.kept_kernel, block, workspace)
+    return factor.kept_kernel.backend.times_triangle_(cross, factor.triangle)
+
+
+def diagonal_block(cross_kernel: CrossKernel, block: Block) -> Floats:
+    """Return `k(x_i, x_i)` for the rows of a block."""
+    return cross_kernel.backend.double(cross_kernel.kernel.diagonal(block.features, block.indices))
+
+
+def tiles(block: Block, width: int, workspace: Workspace) -> Iterator[Block]:
+    """Return the block in parts whose kernel with `width` columns stays in the processor's cache; whole on a device."""
+    return block.parts(max(16, TILE_ENTRIES // max(width, 1)) if workspace.backend is NUMPY else max(block.n_rows, 1))
+
+
+def kernel_diagonal(passes: RowPasses, kernel: Kernel) -> Floats:
+    """Return `w_i k(x_i, x_i)` for every row; without a pass where that is a constant."""
+    constant = kernel.constant_diagonal
+    if constant is not None and passes.weights() is None:
+        return np.full(passes.source.n_rows, constant)
+    return passes.map(BlockFunction("kernel diagonal", partial(_weighted_diagonal, kernel)))
+
+
+def _weighted_diagonal(kernel: Kernel, block: Block) -> Floats:
+    return row_weights(block) * kernel.diagonal(block.features, block.indices).astype(np.float64)
+
+
+def check_diagonal(weights: Floats) -> Floats:
+    """Return the kernel's diagonal; raise an error where it is negative, or zero for all rows."""
+    check_range(weights)
+    if weights.min(initial=0.0) < 0:
+        raise DataError(
+            "the kernel is negative for a row with itself, so it is not positive semidefinite; check the kernel"
+        )
+    if not weights.max(initial=0.0) > 0:
+        raise DataError(
+            "the kernel is zero for every row with itself, so no row can be a landmark; "
+            "check the kernel and that the rows are not all zero"
+        )
+    return weights
+
 
 _STRIP, _FEW_COLUMNS = 16, 12  # rows of a strip of `transposed_product`, and columns up to which strips are faster
 _WIDEST_TILE = 2048  # largest width counted for a tile, so that blocks of a wide matrix are not too short
@@ -49,7 +126,7 @@ class MatrixValues(MatrixTask):
 
     def _product(self, part: Floats, backend: Backend) -> Floats:
         if backend.precision(part) == np.float64:
-            return product_in_blocks(part, self.vectors, LANDMARKS_AT_ONCE)
+            return backend.product_in_blocks(part, self.vectors, LANDMARKS_AT_ONCE)
         return backend.double(part @ padded(self.vectors, part.dtype))[:, : self.vectors.shape[1]]
 
 
@@ -114,14 +191,16 @@ def transposed_product(part: Floats, columns: Floats) -> Floats:
     return total[:t].T
 
 
+@dataclass(eq=False)
 class RowMatrix:
     """An (n, m) matrix A with one row for each row of the data; a product takes one pass, or none where it is held."""
 
     __array_ufunc__ = None  # an array on the left of `@` is an error, not an array of operators
 
-    def __init__(self, passes: RowPasses, evaluate: Callable[[Block, Workspace], Floats], n_columns: int) -> None:
-        self.passes, self.evaluate, self.n_columns = passes, evaluate, n_columns
-        self.held: Any = None  # an array, or a `HeldMatrix` on a device
+    passes: RowPasses
+    evaluate: Callable[[Block, Workspace], Floats]
+    n_columns: int
+    held: Any = field(default=None, init=False)  # an array, or a `HeldMatrix` on a device
 
     def hold(self, budget: int) -> Self:
         """Evaluate the matrix once and keep it, where it takes at most `budget` bytes."""

@@ -3,5 +3,4 @@
 from ridgemark.passes.journal import Journal, Key, open_journal
 from ridgemark.passes.progress import progress_callback
 from ridgemark.passes.row_passes import RowPasses
-from ridgemark.passes.task import BlockFunction, Cost, Summed, Task, Workspace, in_row_order
-from ridgemark.passes.threads import ThreadExecutor, read_ahead
+from ridgemark.passes.task import BlockFunction, Cost, Summed, Task, ThreadExecutor, Workspace, in_row_order, read_ahead

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import NUMPY, Backend, on_host, one_blas_thread
 from ridgemark.passes.device import DeviceExecutor, placed
-from ridgemark.passes.task import RunningSum, Task, Workspace, prepared
-from ridgemark.passes.threads import Clock
+from ridgemark.passes.task import Clock, Task, Workspace, added, prepared
 from ridgemark.passes.whole_groups import whole_groups
 from ridgemark.rows.base import BaseRows, Block
 from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, delayed, delayed_value
@@ -170,7 +169,10 @@ def _added(work: PartitionTask, first: int, along: Along, *part: Any, so_far: An
 
 def _sum(values: Any, so_far: Any = None) -> Any:
     """Return the sum; what another task made is not changed."""
-    total = RunningSum(so_far, own=False)
+    total, own = so_far, False
     for value in values:
-        total.add(value)
-    return total.value
+        if total is None or own:
+            total = added(total, value)
+        else:
+            total, own = total + value, True
+    return total

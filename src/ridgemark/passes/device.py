@@ -14,8 +14,7 @@ from scipy import sparse
 
 from ridgemark.backends import NUMPY, Backend, StaysOnHost, moved
 from ridgemark.errors import NumericalError
-from ridgemark.passes.task import Workspace
-from ridgemark.passes.threads import Clock, read_ahead
+from ridgemark.passes.task import Clock, Workspace, read_ahead
 from ridgemark.rows import Block
 
 Value = TypeVar("Value")

@@ -15,8 +15,7 @@ from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
-from ridgemark.passes.task import Cost, RunningSum, Task, Workspace, prepared
-from ridgemark.passes.threads import Clock, ThreadExecutor
+from ridgemark.passes.task import Clock, Cost, Task, ThreadExecutor, Workspace, added, prepared
 from ridgemark.passes.whole_groups import whole_groups
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, DaskRows, RowSource, block_rows_for
 
@@ -65,6 +64,7 @@ class TaskRunner:
         journal: Journal | None = None,
     ) -> None:
         self.source, self.memory_budget, self.progress, self.weight_unit = source, memory_budget, progress, weight_unit
+        self.budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else memory_budget  # bytes for arrays of a fit
         self.journal = journal
         self.cost = Cost()
         self.backend = current_backend()
@@ -72,21 +72,14 @@ class TaskRunner:
         self._room: dict[Backend, int] = {}  # bytes of a device that further rows may take
         self._there: dict[tuple[Backend, int, int], Block] = {}  # by their first row and number: blocks on a device
         self.held: tuple[Any, Floats] | None = None  # a kernel bound to landmarks, and the features of all rows from it
+        self.has_groups = bool(getattr(source, "has_groups", False))  # whether rows have labels of groups
         self.remote = isinstance(source, DaskRows)  # whether rows stay on workers, and only results of a pass come
-
-    @property
-    def budget(self) -> int:
-        """Bytes that arrays of a fit may take."""
-        return DEFAULT_MEMORY_BUDGET if self.memory_budget is None else self.memory_budget
+        # Whether, besides, the vectors of one number for each row exceed the budget.
+        self.beyond_memory = self.remote and 8 * source.n_rows * _VECTORS > self.budget
 
     def holds(self, n_columns: int) -> bool:
         """Return whether arrays of this many numbers for each row may be kept: in the budget, and the rows here too."""
         return not self.remote and 8 * self.source.n_rows * n_columns <= self.budget
-
-    @property
-    def beyond_memory(self) -> bool:
-        """Whether rows stay on workers and the vectors of one number for each row exceed the budget."""
-        return self.remote and 8 * self.source.n_rows * _VECTORS > self.budget
 
     def require_memory(self) -> None:
         """Refuse vectors of one number for each row that exceed the budget."""
@@ -199,9 +192,8 @@ class TaskRunner:
     def _stacked(self, task: Task, along: Along, key: Key | None = None, adds: bool = False) -> Any:
         """Return the results stacked; with `adds` the first of each pair stacked, and the sum of the second."""
         row, begun = (0, None) if key is None else self._begun(task, 0, key)
-        first, summed = begun if adds and begun is not None else (begun, None)
+        first, total = begun if adds and begun is not None else (begun, None)
         out: NDArray[Any] | None = None
-        total = RunningSum(summed)
         if first is not None:
             out = np.empty((self.source.n_rows, *first.shape[1:]), first.dtype)
             out[:row] = first
@@ -212,25 +204,23 @@ class TaskRunner:
             out[_places(block)] = rows
             done = out[: block.start + block.n_rows]
             if adds:
-                total.add(more)
+                total = added(total, more)
             if key is not None and block.taken is None:
-                self._note(key, block, (done, total.value) if adds else done)
+                self._note(key, block, (done, total) if adds else done)
         assert out is not None  # every source has at least one row
-        return (out, total.value) if adds else out
+        return (out, total) if adds else out
 
     def _sum(self, task: Task, along: Along, start: int, key: Key | None = None) -> Any:
         row, begun = (start, None) if key is None else self._begun(task, start, key)
-        sums: dict[Backend, RunningSum] = {}  # of each device
-        if begun is not None:
-            sums[NUMPY] = RunningSum(begun)
+        sums: dict[Backend, Any] = {} if begun is None else {NUMPY: begun}  # of each device
         for block, result, backend in self._run(task, along, row, adds=True):
-            sums.setdefault(backend, RunningSum()).add(result)
+            sums[backend] = added(sums.get(backend), result)
             if key is not None and block.taken is None:
-                self._note(key, block, sums[backend].value)
+                self._note(key, block, sums[backend])
         (first, total), *others = sums.items()
         for _, other in others:
-            total.add(moved(other.value, first))
-        return total.value
+            total = added(total, moved(other, first))
+        return total
 
     def _run(
         self, task: Task, along: Along, start: int = 0, out: NDArray[Any] | None = None, adds: bool = False
@@ -244,7 +234,7 @@ class TaskRunner:
             yield from self._run_on_partitions(self.source, task, along, out, adds)
             return
         assert not callable(along)
-        held = self._held_for(task)
+        held = None if self.held is None else self._held_for(task)
         at_home = self.backend is NUMPY or not task.on_device
         backend, task = (NUMPY, task) if at_home else self.placed(task)
         clock, done, n_rows = Clock(), 0, self.source.n_rows - start
@@ -260,9 +250,10 @@ class TaskRunner:
         def work(block: Block, workspace: Workspace) -> Any:
             rows, here = _places(block), workspace.backend
             block = block if here is NUMPY else self._sent(replace(block, groups=None), here)
-            given = replace(block, along=tuple(values[rows] for values in along))
-            given = given if held is None else replace(given, held=held[rows])
-            result = tasks[here](prepared(given, self.weight_unit, here), workspace)
+            if along or held is not None:
+                parts, of_held = tuple(values[rows] for values in along), None if held is None else held[rows]
+                block = replace(block, along=parts, held=of_held)
+            result = tasks[here](prepared(block, self.weight_unit, here), workspace)
             if out is not None:
                 out[rows] = on_host(result, here) if isinstance(out, np.ndarray) else moved(result, self.backend)
                 result = None

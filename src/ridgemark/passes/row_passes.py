@@ -12,8 +12,7 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.passes.columns import Columns
 from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
-from ridgemark.passes.task import BlockFunction, Cost, Task, Workspace, prepared
-from ridgemark.passes.threads import ThreadExecutor
+from ridgemark.passes.task import BlockFunction, Cost, Task, ThreadExecutor, Workspace, prepared
 from ridgemark.rows import (
     ArrayRows,
     Block,
@@ -79,11 +78,6 @@ class RowPasses(TaskRunner):
     def leaves_groups(self) -> bool:
         """Whether several rows, of any features, leave together: those with equal labels."""
         return self.has_groups and (self.beyond_memory or self.left_out().has_repeats)
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether rows have labels of groups."""
-        return getattr(self.source, "has_groups", False)
 
     @property
     def group_labels(self) -> NDArray[np.uint64]:
@@ -221,10 +215,9 @@ class RowPasses(TaskRunner):
     def row_groups(self) -> RowGroups:
         """Return the groups of equal rows; where rows repeat, with one pass over the targets. The result is kept."""
         if self._groups is None:
-            distinct = self.distinct_rows()
-            self._groups = group_rows(
-                distinct, self.row_counts(), self.targets().copy() if distinct.has_repeats else None
-            )
+            distinct, weights = self.distinct_rows(), self.row_counts()
+            repeats = distinct.has_repeats
+            self._groups = group_rows(distinct, weights, self.targets().copy()) if repeats else RowGroups(weights, None)
         return self._groups
 
     def with_groups(self, groups: RowGroups) -> Self:

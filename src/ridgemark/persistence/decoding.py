@@ -65,7 +65,10 @@ class Decoder:
         for name, hint in hints.items():
             self._checker.check(values[name], hint, f"{place}.{name}")
         others = fields(kind) if is_dataclass(kind) else ()
-        return kind(**values, **{one.name: None for one in others if not one.compare and one.default is MISSING})
+        made = kind(**values, **{one.name: None for one in others if not one.compare and one.default is MISSING})
+        if hasattr(made, "check_record"):  # what the types of its fields cannot say
+            made.check_record()
+        return made
 
     def _sparse(self, content: Any, place: str) -> Any:
         """Return a finite CSR matrix in single or double precision."""

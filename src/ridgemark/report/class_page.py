@@ -11,7 +11,7 @@ from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
 from ridgemark.report.cautions import Caution
 from ridgemark.report.first_screen import gained
-from ridgemark.report.fit_tables import baselines_table, influential_rows, most_effects
+from ridgemark.report.fit_tables import baselines_table, most_effects, rows_of_run
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.quality import COVERAGE, TONES, how_much
 from ridgemark.report.writing import printable
@@ -140,9 +140,7 @@ def effects(fit: Any) -> list[Html | None]:
 
 def rows(fit: Any) -> list[Html | None]:
     """Return the most influential rows."""
-    caption = "The most influential rows, numbered from 0; probabilities are those of a fit to the other rows"
-    unknown = "The rows of the fit are not known; `diagnose(X, y)` in Python finds the influential ones."
-    return [influential_rows(caption, (fit.run.sample or {}).get("top", ())) or html.note(unknown)]
+    return rows_of_run(fit, "probabilities")
 
 
 def path_figure(fit: Any, path: Any) -> Html:

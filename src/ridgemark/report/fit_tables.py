@@ -98,6 +98,13 @@ def influential_rows(caption: str, top: Sequence[Any]) -> Html | None:
     return Html(html.table(caption, columns, rows, stacked=True) + html.paragraph(terms))
 
 
+def rows_of_run(fit: Any, what: str) -> list[Html | None]:
+    """Return the most influential rows that a run found, with what is shown of them from the other rows."""
+    caption = f"The most influential rows, numbered from 0; {what} are those of a fit to the other rows"
+    unknown = "The rows of the fit are not known; `diagnose(X, y)` in Python finds the influential ones."
+    return [influential_rows(caption, (fit.run.sample or {}).get("top", ())) or html.note(unknown)]
+
+
 def most_effects(fit: Any, over: str) -> Html | None:
     """Return the average effects that a run measured; on several functions those of the most important columns."""
     table = (fit.run.sample or {}).get("effects") or _effects_of_kept(fit.model)

@@ -81,6 +81,9 @@ class Block:
     def parts(self, most: int) -> Iterator[Block]:
         """Yield the block in the fewest parts of at most `most` rows, all of nearly the same size."""
         n_rows = self.n_rows
+        if 0 < n_rows <= most:
+            yield self
+            return
         size = -(-n_rows // max(1, -(-n_rows // most)))
         for first in range(0, n_rows, size or 1):
             yield self.at(slice(first, first + size), self.start + first)

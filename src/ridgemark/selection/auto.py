@@ -32,16 +32,13 @@ class Auto(Selection):
         source, budget = problem.passes.source, problem.passes.budget
         if 8 * source.n_rows * (source.n_features + n_landmarks + 1) > budget:
             return Leverage()._choose(problem, n_landmarks, rng)
-        return _filled_up(_in_memory(problem, n_landmarks, rng), problem, n_landmarks, rng)
-
-
-def _in_memory(problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-    """Choose landmarks by randomly pivoted Cholesky with the rows in memory."""
-    held = _held(problem.passes)
-    landmarks = PIVOTS._choose(replace(problem, passes=held), n_landmarks, rng)
-    if held is not problem.passes:
-        problem.passes.count_entries(held.n_kernel_evaluations)
-    return landmarks
+        if not getattr(source, "reads_ahead", False):
+            landmarks = PIVOTS._choose(problem, n_landmarks, rng)
+        else:
+            held = _held(problem.passes)
+            landmarks = PIVOTS._choose(replace(problem, passes=held), n_landmarks, rng)
+            problem.passes.count_entries(held.n_kernel_evaluations)
+        return _filled_up(landmarks, problem, n_landmarks, rng)
 
 
 def _filled_up(landmarks: Landmarks, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
@@ -55,9 +52,7 @@ def _filled_up(landmarks: Landmarks, problem: Problem, n_landmarks: int, rng: np
 
 
 def _held(passes: RowPasses) -> RowPasses:
-    """Return passes over the rows in memory; the rows of a file are read in one pass."""
-    if not getattr(passes.source, "reads_ahead", False):
-        return passes
+    """Return passes over the rows of a file in memory, read in one pass."""
     source = passes.source
     rows = np.empty((source.n_rows, source.n_features), source.dtype)
     passes.map(BlockFunction("rows", attrgetter("features")), out=rows)

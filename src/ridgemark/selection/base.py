@@ -41,10 +41,6 @@ class Landmarks:
     scores: ScoreBracket | None = None  # where scores were computed
     pivots: Pivots | None = None  # where they are held
 
-    def without_pivots(self) -> Landmarks:
-        """Return the landmarks without the features of all rows."""
-        return replace(self, pivots=None)
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:

@@ -7,11 +7,10 @@ import numpy as np
 
 from ridgemark.errors import ParameterError
 from ridgemark.leverage import posterior_variance
-from ridgemark.operators import kernel_diagonal
+from ridgemark.operators import check_diagonal, kernel_diagonal
 from ridgemark.parameters import real_number
 from ridgemark.sampling import draw_distinct
 from ridgemark.selection.base import Landmarks, Problem, Selection
-from ridgemark.selection.pilot import check_diagonal
 
 _SMALLEST_FACTOR = 1.1  # some 400 steps from the trace of K to a ridge of 1e-16 times it
 

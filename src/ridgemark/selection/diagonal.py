@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from ridgemark.operators import kernel_diagonal
+from ridgemark.operators import check_diagonal, kernel_diagonal
 from ridgemark.sampling import draw_distinct
 from ridgemark.selection.base import Landmarks, Problem, Selection
-from ridgemark.selection.pilot import check_diagonal
 
 
 class Diagonal(Selection):

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ridgemark.backends import Floats
-from ridgemark.errors import DataError
 from ridgemark.kernels import Kernel
 from ridgemark.leverage import ScoreBracket, residual_dimension, score_bracket
-from ridgemark.linalg import check_range, symmetric_eigen
+from ridgemark.linalg import symmetric_eigen
 from ridgemark.losses import Moments, loss_sums
-from ridgemark.operators import NystromFactor, kernel_diagonal, nystrom_factor
+from ridgemark.operators import NystromFactor, check_diagonal, kernel_diagonal, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import draw_distinct
@@ -107,18 +106,3 @@ def draw_pilot(
     counts = distinct.totals(passes.row_counts())[drawn]
     sums = loss_sums(passes, factor, target_origin, smallest_ridge)
     return Pilot(factor.on_host(), sums, counts, passes, distinct)
-
-
-def check_diagonal(weights: Floats) -> Floats:
-    """Return the kernel's diagonal; raise an error where it is negative, or zero for all rows."""
-    check_range(weights)
-    if weights.min(initial=0.0) < 0:
-        raise DataError(
-            "the kernel is negative for a row with itself, so it is not positive semidefinite; check the kernel"
-        )
-    if not weights.max(initial=0.0) > 0:
-        raise DataError(
-            "the kernel is zero for every row with itself, so no row can be a landmark; "
-            "check the kernel and that the rows are not all zero"
-        )
-    return weights

@@ -12,13 +12,12 @@ from scipy.linalg import blas
 from ridgemark.backends import Array, Floats, Indices
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import EPS, rounded, solve_triangle
-from ridgemark.operators import CrossTask, cross_block, kernel_diagonal
+from ridgemark.operators import CrossTask, check_diagonal, cross_block, kernel_diagonal
 from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
 from ridgemark.sampling import draw_sequence, draw_with_replacement
 from ridgemark.selection.base import Landmarks, Pivots, Problem, Selection
-from ridgemark.selection.pilot import check_diagonal
 
 _ROUNDING = 1e-13  # a residual below this share of K_ii is rounding error: the row lies in the landmarks' span
 _FEWEST_PROPOSALS = 200  # with oversampling: fewer estimate the decrease of the trace poorly, and save little time
