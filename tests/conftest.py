@@ -24,3 +24,21 @@ settings.load_profile("ridgemark")
 def blas_threads():
     with threadpool_limits(int(THREADS), user_api="blas"):
         yield
+
+
+@pytest.fixture(scope="module")
+def quick_tuning():
+    """Tune default fits quickly, where tuning is not the subject."""
+    from tests.helpers import tuned_quickly  # after the variables above are set
+
+    with tuned_quickly():
+        yield
+
+
+@pytest.fixture
+def no_figures():
+    """Draw no figures on the pages of fits."""
+    from tests.helpers import without_figures
+
+    with without_figures():
+        yield
