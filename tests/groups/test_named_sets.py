@@ -24,7 +24,7 @@ def inside(ends, y):
 
 def test_each_named_set_is_covered_where_plain_intervals_are_off_by_ten_points():
     shares = {True: [], False: [], None: []}
-    for seed in range(12):
+    for seed in range(6):
         X, y, region = regions(1200, seed)
         Z, z, other = regions(2000, 1000 + seed)
         model = NystromRidge(**FIXED).fit(X, y)
@@ -44,7 +44,7 @@ def test_known_density_ratios_restore_coverage_under_a_shift():
         return x[:, 0] / (1.0 - x[:, 0])
 
     shares = {"weighted": [], "one width": [], "plain": []}
-    for seed in range(20):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         X, Z = rng.beta(1, 2, size=(600, 1)), rng.beta(2, 1, size=(400, 1))
         y, z = (np.sin(6 * R[:, 0]) + (0.1 + 0.8 * R[:, 0] ** 2) * rng.normal(size=len(R)) for R in (X, Z))
