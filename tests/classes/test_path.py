@@ -23,7 +23,7 @@ from tests.helpers import slowly
 def small_set(name):
     rng = np.random.default_rng(0)
     if name == "smooth":
-        X, labels = labelled(120, 2)
+        X, labels = labelled(150, 2)
         return X, labels, 1.0
     X, labels = {"cancer": load_breast_cancer, "wine": load_wine}[name](return_X_y=True)
     rows = rng.permutation(len(X))[:120]

@@ -13,6 +13,7 @@ from ridgemark.rows import ArrayRows
 from ridgemark.rows.groups import hashes_of
 from ridgemark.solvers import Newton
 from tests.groups.problems import group_numbers
+from tests.helpers import slowly
 
 FIXED = {"kernel": "gaussian", "bandwidth": 1.0, "n_landmarks": 30, "random_state": 0}
 
@@ -43,7 +44,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("intercept", [True, *slowly(False)])
 @pytest.mark.parametrize("name", LOSSES)
 def test_one_step_is_near_refits_without_each_group(name, intercept, monkeypatch):
     X, y, w, groups = problem(name)
