@@ -105,12 +105,13 @@ def test_the_log_loss_of_groups_is_that_of_new_groups(classes):
     assert held[1] > 0.82
 
 
+@pytest.mark.parametrize("seeds", [2, *slowly(8)])
 @pytest.mark.parametrize("loss", ["huber", "quantile"])
-def test_intervals_of_other_losses_cover_new_groups(loss):
+def test_intervals_of_other_losses_cover_new_groups(loss, seeds):
     options = FIXED | {"kernel": "laplacian", "n_landmarks": 100}
     options |= {"quantiles": [0.05, 0.95]} if loss == "quantile" else {}
     inside = []
-    for seed in range(2):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         groups, others = np.repeat(np.arange(60), 6), np.repeat(np.arange(100), 3)
         own, new = rng.normal(size=(60, 3)), rng.normal(size=(100, 3))

@@ -92,8 +92,9 @@ def tables(name, folder):
     return found
 
 
+@pytest.mark.parametrize("every_pair", [False, *slowly(True)])
 @pytest.mark.parametrize("name", DTYPES)
-def test_a_column_of_any_type_gives_one_model_in_every_kind_of_table(name, tmp_path):
+def test_a_column_of_any_type_gives_one_model_in_every_kind_of_table(name, every_pair, tmp_path):
     found = tables(name, tmp_path)
     models = {kind: NystromRidge(**QUICK | {"n_landmarks": 15}).fit(*rows) for kind, (rows, _) in found.items()}
     expected = models["pandas"].predict(found["pandas"][1])
@@ -101,7 +102,7 @@ def test_a_column_of_any_type_gives_one_model_in_every_kind_of_table(name, tmp_p
     kinds = list(found)
     for kind, following in zip(kinds, kinds[1:] + kinds[:1], strict=True):
         assert models[kind].encoded_names_ == models["pandas"].encoded_names_
-        for later in (kind, following):
+        for later in kinds if every_pair else (kind, following):
             assert np.abs(models[kind].predict(found[later][1]) - expected).max() <= 1e-12
 
 
