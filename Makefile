@@ -3,14 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# Numerical tests run again with another BLAS kernel, one that every machine of this architecture has; and those of
-# threads and solvers with two threads, where `make test` has one.
+# What rounding could decide runs again with another BLAS kernel, one that every machine of this architecture has; and
+# what calls BLAS in threads of its own with two BLAS threads, where `make test` has one.
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,SANDYBRIDGE)
-NUMERICAL := tests/certificates tests/kernels tests/operators tests/losses tests/solvers tests/selection \
-  tests/classes tests/properties tests/statements \
-  $(addprefix tests/estimators/test_, accuracy.py certify.py exact_kernel_ridge.py intervals.py partial_fit.py torch.py) \
-  tests/tuning $(addprefix tests/test_, exact.py leverage.py linalg.py path.py)
-THREADED := tests/certificates tests/solvers tests/operators tests/passes tests/test_linalg.py tests/test_path.py
+NUMERICAL := tests/certificates tests/kernels tests/operators tests/solvers tests/selection tests/statements \
+  $(addprefix tests/test_, exact.py leverage.py linalg.py path.py) tests/classes/test_newton.py \
+  tests/losses/test_references.py tests/tuning/test_criterion.py \
+  $(addprefix tests/estimators/test_, accuracy.py exact_rounding.py intervals.py rounding.py)
+THREADED := tests/passes/test_engine.py tests/passes/test_threads.py tests/operators/test_products.py \
+  tests/solvers/test_cholesky.py tests/solvers/test_landmark_gradient.py tests/test_linalg.py
 
 .PHONY: demo test test-all test-blas coverage lint docs bench clean
 
@@ -27,7 +28,7 @@ test: .venv/dev
 	$(BIN)/pytest -m "not slow" $(PARALLEL) 600
 
 test-all: .venv/dev
-	$(BIN)/pytest $(PARALLEL) 5400
+	RIDGEMARK_TEST_EXAMPLES=100 $(BIN)/pytest $(PARALLEL) 5400
 
 coverage: .venv/dev
 	$(BIN)/pytest -m "not slow" --cov --cov-report=term:skip-covered

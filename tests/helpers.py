@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,13 +16,32 @@ import pytest
 from scipy.stats import binom
 from sklearn.utils.estimator_checks import check_estimator
 
+from ridgemark.fitting.effort import EFFORTS
 from ridgemark.passes import Task, Workspace
 from ridgemark.rows import Block
+from ridgemark.tuning import Tuner
 
 
 def slowly(*values: Any) -> list[Any]:
     """Return values of a parameter for the slow tests alone."""
     return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+@contextmanager
+def tuned_quickly() -> Iterator[None]:
+    """Let default fits tune one kernel on few rows: elsewhere tuning takes nine tenths of the time of a small fit."""
+    few = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=4, kernels=("gaussian",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EFFORTS, "default", replace(EFFORTS["default"], tuner=few))
+        yield
+
+
+@contextmanager
+def without_figures() -> Iterator[None]:
+    """Leave figures of pages empty: they take most of the time of a page, and other tests look at them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ridgemark.report.fit_figures.draw", lambda chart, name: "<svg></svg>")
+        yield
 
 
 def pass_scikit_learn(estimator: Any) -> None:

@@ -39,7 +39,7 @@ def _check(problem):
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_no_certificate_is_below_the_true_distance_or_ratio(seed):
     _check(random_problem(seed, 50))
 

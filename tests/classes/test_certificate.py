@@ -17,6 +17,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import LandmarkFit, Newton
 from tests.classes.problems import indicators, labelled
+from tests.helpers import slowly
 
 
 def exact_predictor(K, Y, weights, scaled_ridge, n_classes, fit_intercept):
@@ -91,7 +92,7 @@ def check_bounds(seed):
 
 
 def test_no_bound_is_below_the_truth():
-    for seed in range(15):
+    for seed in range(8):
         check_bounds(seed)
 
 
@@ -101,7 +102,7 @@ def test_no_bound_is_below_the_truth_in_300_problems():
         check_bounds(1000 + seed)
 
 
-@pytest.mark.parametrize("weights", [(7.0, 3.0), (1.0, 1.0, 5.0), (1.0, 1e-35, 1e-22)])
+@pytest.mark.parametrize("weights", [(7.0, 3.0), *slowly((1.0, 1.0, 5.0)), (1.0, 1e-35, 1e-22)])
 def test_bounds_on_the_log_odds_count_rounding_and_constants_that_are_not_solved(weights):
     X, n_classes = np.random.default_rng(0).normal(size=(9, 2)), len(weights)
     labels = np.arange(9) % n_classes
@@ -146,15 +147,15 @@ def test_all_rows_as_landmarks_are_certified_as_exact():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_sampled_bound_holds_too(n_classes):
-    X, labels = labelled(150, n_classes)
+    X, labels = labelled(100, n_classes)
     model = NystromClassifier("gaussian", bandwidth=1.0, ridge=1e-3, n_landmarks=30, random_state=0).fit(X, labels)
     loss, passes = class_loss(n_classes), model._passes_of_fit(X, labels, None)
-    exact = exact_predictor(model.kernel_(X, X), indicators(labels, n_classes), np.ones(150), 0.15, n_classes, True)
+    exact = exact_predictor(model.kernel_(X, X), indicators(labels, n_classes), np.ones(100), 0.1, n_classes, True)
     p = model.predict_proba(X)[:, 1:] if n_classes == 2 else model.predict_proba(X)
     truth = np.sqrt(np.mean(((p - probabilities(loss, exact)) ** 2).sum(axis=1)))
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        certificate = audit_classes(passes, model._model.sums, loss, rng=rng, kernel_entries=40 * 150)
+        certificate = audit_classes(passes, model._model.sums, loss, rng=rng, kernel_entries=40 * 100)
         assert certificate.certainty == "probability"
         assert truth <= certificate.bound
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ridgemark.cli import main
-from ridgemark.tuning import Tuner
+from tests.helpers import tuned_quickly
 
 ODD = "<script>alert(1)</script>"
 
@@ -24,17 +24,7 @@ def write_rows(path, n, seed):
 @pytest.fixture(scope="package", autouse=True)
 def quick_tuning():
     """Make default tuning take few rows and one kernel."""
-    few = {"rows": 200, "judging_rows": 100, "landmarks": 40, "evaluations": 4, "kernels": ("gaussian",)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tuner.__init__, "__defaults__", tuple((Tuner().get_params() | few).values()))
-        yield
-
-
-@pytest.fixture
-def no_figures():
-    """Leave figures empty: they take most of the time of a page, and other tests look at them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ridgemark.report.fit_figures.draw", lambda chart, name: "<svg></svg>")
+    with tuned_quickly():
         yield
 
 

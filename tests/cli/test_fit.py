@@ -30,6 +30,11 @@ def fitted(folder):
     return model, source
 
 
+def test_these_tests_tune_on_few_rows(fitted):
+    """A patch that missed the tuner of default fits once made them ten times as slow, without a failure."""
+    assert (fitted[0].tuning_.n_landmarks, fitted[0].tuning_.n_tuning) == (40, 200)
+
+
 @pytest.fixture
 def model_file(folder, ridgemark):
     path = folder / "model.ridgemark"

@@ -11,6 +11,7 @@ pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_fit_with_groups_says_what_is_left_out(ridgemark, tmp_path):
     X, y, groups = patients(30, 6)
     table = pd.DataFrame(X, columns=["age", "bmi", "dose"]).assign(patient=[f"p{k}" for k in groups], y=y)

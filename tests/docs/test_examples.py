@@ -20,6 +20,7 @@ PAGES = [page for page in (ROOT / "README.md", *DOCS) if "import" in python_code
 OPTIONAL = r"^(?:import|from) ((?:dask|distributed|polars|torch)[\w.]*)"
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_shown_in_the_documentation_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     tutorial = page.parent.name == "tutorials"

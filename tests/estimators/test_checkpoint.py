@@ -70,7 +70,7 @@ def _kill_after(monkeypatch, number):
 
 
 @pytest.mark.parametrize("name", [*slowly("leverage", "exact, tuned"), *QUICK])
-@pytest.mark.parametrize("kills", [3, *slowly(12)])
+@pytest.mark.parametrize("kills", [2, *slowly(12)])
 def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, kills, tmp_path, monkeypatch):
     X, y = _rows()
     make, path = ESTIMATORS[name], tmp_path / "fit.checkpoint"

@@ -13,6 +13,7 @@ from ridgemark.rows import ArrayRows
 from ridgemark.rows.groups import hashes_of
 from ridgemark.solvers import Newton
 from tests.groups.problems import group_numbers
+from tests.helpers import slowly
 
 FIXED = {"kernel": "gaussian", "bandwidth": 1.0, "n_landmarks": 30, "random_state": 0}
 
@@ -43,7 +44,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("intercept", [True, *slowly(False)])
 @pytest.mark.parametrize("name", LOSSES)
 def test_one_step_is_near_refits_without_each_group(name, intercept, monkeypatch):
     X, y, w, groups = problem(name)
@@ -104,12 +105,13 @@ def test_the_log_loss_of_groups_is_that_of_new_groups(classes):
     assert held[1] > 0.82
 
 
+@pytest.mark.parametrize("seeds", [2, *slowly(8)])
 @pytest.mark.parametrize("loss", ["huber", "quantile"])
-def test_intervals_of_other_losses_cover_new_groups(loss):
+def test_intervals_of_other_losses_cover_new_groups(loss, seeds):
     options = FIXED | {"kernel": "laplacian", "n_landmarks": 100}
     options |= {"quantiles": [0.05, 0.95]} if loss == "quantile" else {}
     inside = []
-    for seed in range(4):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         groups, others = np.repeat(np.arange(60), 6), np.repeat(np.arange(100), 3)
         own, new = rng.normal(size=(60, 3)), rng.normal(size=(100, 3))

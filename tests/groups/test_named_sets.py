@@ -6,6 +6,7 @@ import pytest
 from ridgemark import NystromRidge, load
 from ridgemark.errors import CoverageWarning, DataError, ParameterError
 from tests.groups.problems import patients
+from tests.helpers import slowly
 
 pd = pytest.importorskip("pandas")
 FIXED = {"kernel": "gaussian", "bandwidth": 0.5, "n_landmarks": 30, "random_state": 0}
@@ -22,9 +23,10 @@ def inside(ends, y):
     return (ends[:, 0] <= y) & (y <= ends[:, 1])
 
 
-def test_each_named_set_is_covered_where_plain_intervals_are_off_by_ten_points():
+@pytest.mark.parametrize("seeds", [6, *slowly(24)])
+def test_each_named_set_is_covered_where_plain_intervals_are_off_by_ten_points(seeds):
     shares = {True: [], False: [], None: []}
-    for seed in range(12):
+    for seed in range(seeds):
         X, y, region = regions(1200, seed)
         Z, z, other = regions(2000, 1000 + seed)
         model = NystromRidge(**FIXED).fit(X, y)
@@ -39,12 +41,13 @@ def test_each_named_set_is_covered_where_plain_intervals_are_off_by_ten_points()
     assert abs(np.mean(shares[None], axis=0) - 0.9).max() > 0.1
 
 
-def test_known_density_ratios_restore_coverage_under_a_shift():
+@pytest.mark.parametrize("seeds", [10, *slowly(40)])
+def test_known_density_ratios_restore_coverage_under_a_shift(seeds):
     def ratio(x):  # of Beta(2, 1) to Beta(1, 2)
         return x[:, 0] / (1.0 - x[:, 0])
 
     shares = {"weighted": [], "one width": [], "plain": []}
-    for seed in range(20):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         X, Z = rng.beta(1, 2, size=(600, 1)), rng.beta(2, 1, size=(400, 1))
         y, z = (np.sin(6 * R[:, 0]) + (0.1 + 0.8 * R[:, 0] ** 2) * rng.normal(size=len(R)) for R in (X, Z))

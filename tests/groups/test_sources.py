@@ -46,7 +46,7 @@ def test_every_source_gives_the_fit_of_arrays(form, expected, tmp_path):
         np.savez(source, **parts)
     rows = open_rows(source, **roles)
     assert rows.n_features == 3
-    for budget in (None, 100_000):
+    for budget in (None, 100_000) if form in ("frame", "numbers") else (100_000,):
         model = NystromRidge(**FIXED, memory_budget=budget).fit(rows)
         assert model.n_groups_ == 40
         assert model.loo_residuals_ == pytest.approx(expected.loo_residuals_, abs=1e-8)

@@ -59,8 +59,8 @@ def test_no_value_errs_by_more_than_the_bound(make, n_features):
     for spread in SPREADS:
         width = float(rng.choice([0.3, 1.0, 60.0]))
         for bandwidth in (width, width * rng.uniform(0.5, 2.0, size=n_features)):
-            both = _clusters(rng, 10, n_features, spread, spread * rng.normal()) * bandwidth
-            errors, allowed = _shares(make(bandwidth), both[:6], both[4:])
+            both = _clusters(rng, 7, n_features, spread, spread * rng.normal()) * bandwidth
+            errors, allowed = _shares(make(bandwidth), both[:4], both[3:])
             assert (errors <= allowed).all(), (spread, bandwidth)
 
 
@@ -139,8 +139,8 @@ def test_the_bound_holds_for_a_metric(make):
     for n_features, rank in ((2, 2), (12, 1), (3, 5), (12, 7)):
         for spread, dtype in ((0.0, np.float64), (20.0, np.float64), (1e6, np.float64), (20.0, np.float32)):
             P = rng.normal(size=(n_features, rank)) * rng.choice([0.1, 1.0, 10.0], size=rank)
-            both = _clusters(rng, 10, n_features, spread, spread * rng.normal()).astype(dtype)
-            errors, allowed = _shares(make(metric=P), both[:6], both[4:])
+            both = _clusters(rng, 7, n_features, spread, spread * rng.normal()).astype(dtype)
+            errors, allowed = _shares(make(metric=P), both[:4], both[3:])
             assert (errors <= allowed).all(), (n_features, rank, spread)
 
 
@@ -174,8 +174,8 @@ def test_the_bound_holds_for_a_mixture(n_features, dtype):
     rng = np.random.default_rng(8)
     for spread in (0.0, 1e2, 1e6):
         for kernel in _mixtures(rng, n_features):
-            both = _clusters(rng, 10, n_features, spread, spread * rng.normal()).astype(dtype)
-            errors, allowed = _shares(kernel, both[:6], both[4:])
+            both = _clusters(rng, 7, n_features, spread, spread * rng.normal()).astype(dtype)
+            errors, allowed = _shares(kernel, both[:4], both[3:])
             assert (errors <= allowed).all(), (kernel, spread)
 
 

@@ -1,5 +1,5 @@
-"""The command line, as its own tests run it, and pages without figures."""
+"""The command line, as its own tests run it."""
 
-from tests.cli.conftest import no_figures, ridgemark
+from tests.cli.conftest import ridgemark
 
-__all__ = ["no_figures", "ridgemark"]
+__all__ = ["ridgemark"]

@@ -12,6 +12,7 @@ from ridgemark.cli.measures import fit_and_measure, held_out, kind_of, summary
 from ridgemark.errors import ParameterError
 from ridgemark.losses import Loss, Quantile
 from ridgemark.report.fit_page import fit_page
+from tests.helpers import slowly
 from tests.losses.log_cosh import LogCosh
 
 RNG = np.random.default_rng(0)
@@ -120,7 +121,8 @@ def test_rates_are_compared_by_exposure():
     assert fit_page(model, run, "1.0")
 
 
-@pytest.mark.parametrize("loss", ["huber", "poisson", "quantile"])
+@pytest.mark.usefixtures("no_figures")
+@pytest.mark.parametrize("loss", ["huber", "gamma", "quantile", *slowly("poisson")])
 def test_equal_targets_have_a_page(loss):
     model = NystromRegressor(loss, **OPTIONS)
     run = fit_and_measure(model, open_rows(X[TRAIN], np.full(200, 3.0)))

@@ -32,7 +32,7 @@ def made(n=400, seed=0):
     return X, f, targets
 
 
-@pytest.mark.parametrize("loss", ["huber", *slowly("poisson", "gamma", "quantile")])
+@pytest.mark.parametrize("loss", ["gamma", *slowly("huber", "poisson", "quantile")])
 def test_no_check_of_scikit_learn_fails(loss):
     options = {"loss": loss, "bandwidth": "median", "n_landmarks": 20, "ridge": 1e-4}
     pass_scikit_learn(NystromRegressor(**options))
@@ -218,7 +218,7 @@ def test_as_many_rows_left_out_lie_below_a_quantile_as_its_level_says():
     rng, levels = np.random.default_rng(0), [0.1, 0.5, 0.9]
     X, new = rng.uniform(-2, 2, size=(300, 2)), rng.uniform(-2, 2, size=(4000, 2))
     y, of_new = (np.sin(5 * rows[:, 0]) + 0.1 * rng.normal(size=len(rows)) for rows in (X, new))
-    fixed = {"quantiles": levels, "kernel": "gaussian", "bandwidth": 0.7, "n_landmarks": 150, "ridge": 1e-5}
+    fixed = {"quantiles": levels, "kernel": "gaussian", "bandwidth": 0.7, "n_landmarks": 80, "ridge": 1e-5}
     model = NystromRegressor("quantile", **fixed, random_state=0).fit(X, y)
     assert model.calibration_.below == pytest.approx(levels, abs=0.01)
     solved = model.predict(new) - model.intercept_ + model._model.sums.intercept
@@ -261,7 +261,7 @@ def test_effects_of_counts_are_derivatives_of_the_mean():
 @pytest.mark.parametrize("loss", LOSSES)
 def test_intervals_cover_as_asked(loss):
     X, _, targets = made(3000)
-    options = {"quantiles": [0.05, 0.95]} if loss == "quantile" else {}
+    options = {"quantiles": [0.05, 0.95], "ridge": 1e-3} if loss == "quantile" else {}  # its path takes most time
     y = targets[loss]
     model = NystromRegressor(loss, **options, **QUICK).fit(X[:1000], y[:1000])
     assert not model.calibration_.guaranteed

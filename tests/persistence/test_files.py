@@ -173,7 +173,7 @@ print(refused, read_model(path)[1]["b"].sum())
 
 
 def test_a_killed_process_leaves_the_old_or_the_new_file_never_a_broken_one(tmp_path):
-    """Fifty processes save one version after another without a pause; each is killed at a random time."""
+    """Twenty processes save one version after another without a pause; each is killed at a random time."""
     code = """
 import os, random, signal, sys, time
 from pathlib import Path
@@ -185,7 +185,7 @@ def save(version):
 start = time.perf_counter()
 save(0)
 took, version, unfinished, moved = time.perf_counter() - start, 0, 0, 0
-for _ in range(50):
+for _ in range(20):
     child = os.fork()
     if child == 0:
         while True:

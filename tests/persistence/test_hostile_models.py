@@ -15,6 +15,7 @@ from ridgemark.errors import ModelFileError, RidgemarkError
 from ridgemark.estimators.saving import load_model, save_model
 from ridgemark.persistence import OBJECTS, SCHEMA
 from ridgemark.persistence.checking import saved_hints
+from tests.helpers import slowly
 from tests.persistence.cases import KERNEL_MATRIX, MODELS, NEW, X, Y, exact, fit, forge, parse, place_of, ridge
 
 
@@ -95,7 +96,9 @@ def _refused(header, arrays, tmp_path):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["predict", "__dict__", "__class__", "save", "_rows", "kernel", "n_landmarks_", ""])
+@pytest.mark.parametrize(
+    "name", ["predict", "__class__", "_rows", "", *slowly("__dict__", "save", "kernel", "n_landmarks_")]
+)
 def test_an_unknown_name_is_refused(name, originals, tmp_path):
     for node in (3, "text", {"dict": []}, {"Linear": {}}, {"array": False}, {"given": 0}):
         header, arrays, _ = _default(originals)
@@ -413,7 +416,7 @@ def _questions(model, new, path, run=None):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("count", [150, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [75, pytest.param(3000, marks=pytest.mark.slow)])
 def test_a_mutated_file_is_refused_or_predicts_finite_numbers(count, originals, tmp_path):
     rng, path, loaded = np.random.default_rng(count), tmp_path / "m", 0
     for number in range(count):
@@ -435,7 +438,7 @@ def test_a_mutated_file_is_refused_or_predicts_finite_numbers(count, originals, 
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("count", [100, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [50, pytest.param(2000, marks=pytest.mark.slow)])
 def test_a_mutated_file_of_a_table_or_of_classes_is_refused_or_answers(count, of_tables_and_classes, tmp_path):
     rng, path, loaded = np.random.default_rng(count), tmp_path / "m", 0
     for number in range(count):
@@ -458,7 +461,7 @@ def test_a_mutated_file_of_a_table_or_of_classes_is_refused_or_answers(count, of
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("count", [200, pytest.param(8000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [100, pytest.param(8000, marks=pytest.mark.slow)])
 def test_a_file_with_one_value_replaced_is_refused_or_answers(count, of_tables_and_classes, tmp_path):
     rng, path, loaded = np.random.default_rng(count), tmp_path / "m", 0
     for number in range(count):

@@ -24,6 +24,7 @@ from ridgemark.kernels import (
 numbers = st.floats(-1e3, 1e3, allow_subnormal=False).map(lambda x: 0.0 if abs(x) < 1e-100 else x)
 matrices = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=12), elements=numbers)
 widths = st.floats(1e-2, 1e3)
+EXAMPLES = settings().max_examples // 4  # of each kernel
 
 FAMILIES = {
     "gaussian": Gaussian,
@@ -60,13 +61,13 @@ def _check_semidefinite(block):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(rows=matrices, width=widths)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_kernels_are_positive_semidefinite(family, rows, width):
     _check_semidefinite(FAMILIES[family](width)(rows))
 
 
 @given(rows=matrices, width=widths, centre=numbers)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_a_kernel_of_mapped_columns_is_positive_semidefinite(rows, width, centre):
     low, ones = np.full(rows.shape[1], -500.0), np.ones(rows.shape[1])
     columns = ColumnMap(low, centre * centre * ones, centre * ones, width * ones)
@@ -74,14 +75,14 @@ def test_a_kernel_of_mapped_columns_is_positive_semidefinite(rows, width, centre
 
 
 @given(rows=arrays(np.float64, st.tuples(st.integers(1, 15), st.just(1)), elements=numbers), order=st.integers(1, 8))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_the_bernoulli_kernel_is_positive_semidefinite(rows, order):
     _check_semidefinite(Bernoulli(order)(rows) / Bernoulli(order).diagonal(rows)[0])
 
 
 @pytest.mark.parametrize("family", ["gaussian", "laplacian", "matern12", "matern32", "matern52"])
 @given(rows=matrices, width=widths, shift=st.floats(-1e6, 1e6))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_stationary_kernels_are_invariant_to_translation(family, rows, width, shift):
     kernel = FAMILIES[family](width)
     error = 1e-9 + 8e-16 * (abs(shift) + 1e3) * rows.shape[1] / width
@@ -90,7 +91,7 @@ def test_stationary_kernels_are_invariant_to_translation(family, rows, width, sh
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(rows=matrices, width=widths)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_cauchy_and_schwarz_hold(family, rows, width):
     kernel = FAMILIES[family](width)
     diagonal = kernel.diagonal(rows)

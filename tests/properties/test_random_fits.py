@@ -13,7 +13,7 @@ def _run(first, last, run_fit=run_fit, share=0.4):
 
 
 def test_random_fits_end_in_finite_answers_or_errors_for_users():
-    _run(0, 120)
+    _run(0, 60)
 
 
 def test_a_fit_that_failed_once_ends_as_others_do():
@@ -22,7 +22,7 @@ def test_a_fit_that_failed_once_ends_as_others_do():
 
 @pytest.mark.slow
 def test_ten_thousand_random_fits_end_in_finite_answers_or_errors_for_users():
-    _run(120, 10_120)
+    _run(60, 10_060)
 
 
 def test_random_fits_of_labels_end_in_finite_answers_or_errors_for_users():

@@ -12,8 +12,10 @@ from ridgemark import NystromClassifier, NystromRidge, open_rows
 from ridgemark.cli.measures import fit_and_measure, held_out
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
+from tests.helpers import without_figures
 
 pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.usefixtures("no_figures")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(500, 3))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.normal(size=500)
@@ -24,7 +26,8 @@ def measured():
     model = NystromRidge("gaussian", bandwidth=1.5, n_landmarks=100, random_state=0)
     run = fit_and_measure(model, open_rows(X[:300], Y[:300]))
     run = replace(run, held_out=held_out(model, open_rows(X[300:], Y[300:]), Path("others")))
-    return model, run, fit_page(model, run, "1.0")
+    with without_figures():
+        return model, run, fit_page(model, run, "1.0")
 
 
 def cards(page):

@@ -13,6 +13,7 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.measuring import numbers
 
 pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.usefixtures("no_figures")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 2))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.2 * RNG.normal(size=240)
@@ -26,12 +27,6 @@ MODELS = {
     "counts": (NystromRegressor("poisson", **OPTIONS), COUNTS),
 }
 TRAIN, TEST = slice(0, 160), slice(160, 240)
-
-
-@pytest.fixture(autouse=True)
-def no_figures(monkeypatch):
-    """Drawing takes most of the time."""
-    monkeypatch.setattr("ridgemark.report.fit_figures.draw", lambda chart, name: "<svg></svg>")
 
 
 @pytest.fixture(scope="module", params=MODELS)

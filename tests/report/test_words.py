@@ -65,6 +65,7 @@ def test_landmarks_that_are_all_rows_were_not_chosen():
     assert dict(tuning_lines(few))["landmarks"] == "all 50 distinct rows"
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_bound_that_says_nothing_is_not_shown():
     rough = fitted(ROUGH, bandwidth=0.2, ridge=1e-6)
     assert rough.certificate_.vacuous

@@ -5,6 +5,7 @@ import pytest
 
 from ridgemark import open_rows
 from ridgemark.errors import DataError, ParameterError
+from tests.helpers import slowly
 from tests.tables.cases import fitted, messy
 
 pd = pytest.importorskip("pandas")
@@ -57,7 +58,7 @@ def test_rows_without_a_target_are_refused_by_default(form, files):
         fitted(rows)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["csv", "parquet", "frame", "npy", *slowly("folder", "arrow", "npz")])
 def test_rows_without_a_target_are_left_out_as_if_they_were_not_there(form, files, monkeypatch):
     monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 2000)
     rows, expected = opened(files, form, missing_target="skip")
