@@ -18,9 +18,8 @@ _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
 _MEAN_ERRORS, _SIGN_ERRORS = 2.0, 3.0  # standard errors by which a gain must exceed zero: in the mean, or in sign
 _TINY = float(np.finfo(np.float64).tiny)
-# Lengths tried in one direction; where more are needed, rounding hides the decrease. In single precision it does so
-# after few, but for the first direction, whose length is not known.
-_STEPS, _STEPS_IN_SINGLE = 12, 6
+_STEPS = 12  # lengths tried in one direction; where more are needed, rounding hides the decrease
+_ALIKE_STEPS, _ALIKE = 4, 3e-4  # so it does in single precision where so many change the error by less than this share
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 
@@ -130,9 +129,7 @@ class Descent:
     def _evaluation(self, x: Floats) -> Evaluation:
         if self._last is not None and self._last[0] == x.tobytes():
             return self._last[1]
-        is_single = self._iterations > 0 and self.tuning.is_single
-        steps = _STEPS_IN_SINGLE if is_single else _STEPS
-        if len(self.errors) >= min(self.evaluations, self._before + steps):
+        if len(self.errors) >= self.evaluations or self._is_hidden_by_rounding():
             raise _Stopped
         self.count()
         result = evaluate(self.coordinates.kernel(x), self.coordinates.ridge(x), self.tuning, self.space)
@@ -141,6 +138,13 @@ class Descent:
             raise _Stopped
         self._last = x.tobytes(), result
         return result
+
+    def _is_hidden_by_rounding(self) -> bool:
+        """Return whether the steps tried since the last iteration leave the error as it is, in single precision."""
+        tried = self.errors[self._before :]
+        if not self.tuning.is_single or len(tried) < _ALIKE_STEPS:
+            return False
+        return bool(np.ptp([*tried, self.errors[self._before - 1]]) < _ALIKE * tried[0])
 
     def _criterion(self, x: Floats) -> tuple[float, Floats]:
         result, at = self._evaluation(x), self.coordinates
