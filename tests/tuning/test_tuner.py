@@ -298,6 +298,19 @@ def test_idle_parts_are_dropped():
     assert sorted(model.tuning_.dropped) == ["Laplacian", "Linear"]
 
 
+def test_a_last_descent_has_more_landmarks_where_these_save_much():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(3000, 2))
+    noise = rng.normal(size=3000)
+    tuner = Tuner(rows=2000, judging_rows=200, landmarks=30, evaluations=4, levels=("shared",), kernels=("gaussian",))
+    wavy = np.sin(12 * X[:, 0]) * np.sin(12 * X[:, 1]) + 0.02 * noise
+    starts = []
+    for y in (wavy, X[:, 0] + 0.5 * noise):
+        tuning = NystromRidge(bandwidth=tuner, n_landmarks=200, random_state=0).fit(X, y).tuning_
+        starts.append((tuning.descents[-1].start, tuning.saved_by_doubling > 0.05))
+    assert starts == [("more landmarks", True), ("few rows", False)]
+
+
 def test_a_part_without_which_the_kernel_matrix_is_not_definite_is_not_idle():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))

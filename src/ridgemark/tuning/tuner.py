@@ -36,6 +36,8 @@ _WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its va
 _WORTH_MORE = 1.25  # a further descent takes at least this many times the few rows
 _SMALL_ERROR = 0.05  # of the targets' deviation
 _NO_CONTEST = 0.05  # a Laplacian that saves this share with few rows is kept without a comparison
+# Where twice the landmarks save this share of the error, a last descent has so many, and at most so many evaluations.
+_MORE_LANDMARKS_SAVE, _LAST_EVALUATIONS = 0.05, 20
 _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
 _FEW_FOR_SHARED = 1000  # with more tuning rows, no descent is made for one bandwidth of all columns
 _LEAST_GAIN = {"shared": 0.0, "per_feature": 0.002, "metric": 0.005}  # share of the error that a level must save
@@ -66,8 +68,8 @@ class Tuner(Parameterised):
         landmarks is given, or the fit is exact, a sixth of these, 400 to 800: a metric found with few landmarks is too
         smooth for a fit with many.
     evaluations : int, default=40
-        Largest number of evaluations of the leave-one-out error and its gradient in each descent; there are up to five
-        descents.
+        Largest number of evaluations of the leave-one-out error and its gradient in each descent. Where twice the
+        landmarks save 5% of the error, a last descent with so many has at most 20.
     patience : int, default=5
         Number of consecutive checks on the judging rows without a gain of 0.1% after which a descent ends; with fewer
         than 1,000 judging rows one for each 200 of them, and at least three.
@@ -281,7 +283,8 @@ def _on_more_rows(
 ) -> tuple[tuple[Mixture, Expected | None], float, list[DescentResult]]:
     """Descend on more rows, with the Laplacian and without it; return the better mixture without its idle parts.
 
-    With it come its expected errors, where there were rows for them, and its ridge.
+    With it come its expected errors, where there were rows for them, and its ridge. Where these errors say that
+    landmarks matter, the mixture is found with twice as many at last.
 
     A metric is found with few landmarks. With more, shorter lengths do better and a Laplacian gains less, so both are
     judged by the errors expected with the landmarks of the fit. Double precision is for errors so small that single
@@ -314,7 +317,15 @@ def _on_more_rows(
         contested = results[1].record.start == "without the Laplacian"
         position = int(second.error < (1.0 + _WORTH_A_LAPLACIAN * contested) * first.error)
     taken = search.without_idle_parts(results[position].candidate)
-    return more.shortened(taken.kernel, doublings), taken.ridge, results
+    mixture, expected = more.shortened(taken.kernel, doublings)
+    last: list[DescentResult] = []
+    if doublings and expected.saved > _MORE_LANDMARKS_SAVE:
+        rows = larger.first(len(search.tuning.weights), larger.n_landmarks)
+        few = replace(search, tuning=rows, evaluations=min(search.evaluations, _LAST_EVALUATIONS))
+        last = few.descend([(best.level, "more landmarks", mixture, taken.ridge)])
+    if last:
+        mixture, taken = last[0].candidate.kernel, last[0].candidate
+    return (mixture, expected), taken.ridge, results + last
 
 
 def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
@@ -383,7 +394,7 @@ def _wanted(n_landmarks: Any, n_rows: int) -> int:
 
 def _most_descents(levels: Sequence[str]) -> int:
     """Return how many descents there may be."""
-    return len(levels) + 2 * ("metric" in levels or "per_feature" in levels) + 1
+    return len(levels) + 2 * ("metric" in levels or "per_feature" in levels) + 2
 
 
 def _why_no_matrix(mixture: Mixture, rows: TuningRows) -> str:
