@@ -319,8 +319,8 @@ def _on_more_rows(
     taken = search.without_idle_parts(results[position].candidate)
     mixture, expected = more.shortened(taken.kernel, doublings)
     last: list[DescentResult] = []
-    if doublings and expected.saved > _MORE_LANDMARKS_SAVE and search.tuning.n_landmarks < _MOST_LANDMARKS:
-        rows = larger.first(len(search.tuning.weights), _MOST_LANDMARKS)
+    if doublings and expected.saved > _MORE_LANDMARKS_SAVE:
+        rows = larger.first(len(search.tuning.weights), larger.n_landmarks)
         few = replace(search, tuning=rows, evaluations=min(search.evaluations, _LAST_EVALUATIONS))
         last = few.descend([(best.level, "more landmarks", mixture, taken.ridge)])
     if last:
