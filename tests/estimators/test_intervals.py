@@ -1,6 +1,7 @@
 """Standard deviations, jackknife+ intervals and their calibration, against refits and the formulas."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,11 @@ import pytest
 from ridgemark import NystromRidge, load, open_rows
 from ridgemark.errors import DataError, NumericalError, ParameterError
 from ridgemark.intervals import CalibrationRows, noise_variance
+from ridgemark.intervals.calibration import calibration_of
 from ridgemark.kernels import Gaussian
+from ridgemark.passes import RowPasses
+from ridgemark.path import leave_one_out
+from ridgemark.rows import ArrayRows
 from tests.helpers import slowly
 
 
@@ -51,6 +56,24 @@ def test_the_noise_variance_is_found():
     X, y = _data(3000)
     model = NystromRidge(bandwidth="median", random_state=0).fit(X, y)
     assert np.sqrt(noise_variance(model._model.sums)[0]) == pytest.approx(0.3, rel=0.05)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_deviations_from_leave_one_out_are_those_of_a_pass_over_the_calibration_rows(intercept):
+    X, y = _data(300)
+    X[:50] = X[50:100]
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 300)
+    model = NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=60, fit_intercept=intercept, random_state=0)
+    known = model.fit(X, np.c_[y, y**2], weights)._model
+    drawn = known.drawn
+    passes = RowPasses(ArrayRows(drawn.rows, drawn.targets, drawn.weights), None).with_groups(drawn.groups)
+    left_out, every = leave_one_out(passes, known.expanded), np.arange(len(drawn.indices))
+    quick, slow = (
+        calibration_of(drawn, passes, known.expanded, results, every)
+        for results in (left_out, replace(left_out, leverage=None))
+    )
+    assert quick.scores == pytest.approx(slow.scores, rel=1e-8)
+    assert quick.reaches == pytest.approx(slow.reaches, rel=1e-8)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

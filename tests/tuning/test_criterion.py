@@ -1,11 +1,14 @@
 """The leave-one-out error of a small landmark model, and its gradients."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from ridgemark.kernels import Gaussian, Laplacian, Linear, Matern12, Matern32, Matern52, Mixture, PowerExponential
 from ridgemark.tuning.coordinates import LEVELS, Coordinates
 from ridgemark.tuning.criterion import Sample, best_ridge, evaluate, fit_small
+from ridgemark.tuning.scratch import Scratch
 
 FAMILIES = [
     Gaussian(),
@@ -41,6 +44,18 @@ def sample_of(seed=0, n=120, d=3, p=20, targets=2, fit_intercept=True):
     y = np.c_[np.sin(2 * X[:, 0]) + X[:, 1] ** 2, X[:, 2] * X[:, 0]][:, :targets] + 0.1 * rng.normal(size=(n, targets))
     weights = rng.uniform(0.3, 3.0, n)
     return Sample(X, y, weights / weights.sum(), p, fit_intercept)
+
+
+def test_threads_change_no_bit_of_the_criterion():
+    """The sample has two parts, which threads compute in any order."""
+    sample, kernel = sample_of(n=2500, p=60), mixture("all parts", "metric")
+    with ThreadPoolExecutor(3) as threads:
+        alone, shared = (evaluate(kernel, 1e-3, sample, Scratch(pool)) for pool in (None, threads))
+    assert alone.error == shared.error
+    for name in ("ridge", "weights", "lengths", "outer", "widths"):
+        assert np.array_equal(getattr(alone.slopes, name), getattr(shared.slopes, name))
+    whole, _ = best_ridge(kernel, sample, np.array([1e-3]))
+    assert alone.error == pytest.approx(whole, rel=1e-6)
 
 
 def slopes(error_at, x, step=1e-5):

@@ -52,7 +52,7 @@ class Recipe:
         if self.certify_with is not None:
             _check_one_of("certify_with", self.certify_with, KINDS, "None or one of")
         if self.target_transform is not None:
-            _check_one_of("target_transform", self.target_transform, (*TRANSFORMS, "auto"), "None or one of")
+            _check_one_of("target_transform", self.target_transform, (*TRANSFORMS, "auto"))
         check_flags(self, "fit_intercept", "ridge_per_target")
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
             value = getattr(self, name)

@@ -5,8 +5,8 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.intervals.calibration import Calibration, CalibrationGroups
 from ridgemark.intervals.deviations import unit_variance
-from ridgemark.path.left_out import kept_share
 from ridgemark.solvers import LandmarkFit
+from ridgemark.solvers.groups import kept_share
 
 
 def noise_terms(fit: LandmarkFit, calibration: Calibration | None) -> tuple[Floats, Floats]:

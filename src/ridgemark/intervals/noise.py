@@ -11,9 +11,10 @@ from ridgemark.intervals.quantiles import quantiles
 from ridgemark.losses import RidgeSolution, loss_sums
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.path import LeaveOneOut, Ridges, loo_path, searched_path
-from ridgemark.path.left_out import kept_share, left_out_at
+from ridgemark.path.left_out import left_out_at
 from ridgemark.rows import ArrayRows, Block, RowGroups, group_rows
 from ridgemark.solvers import LandmarkFit, RidgeTask, SpectralSolver, ridge_form
+from ridgemark.solvers.groups import kept_share
 from ridgemark.solvers.landmark_fit import CentredMoments, solve_one_ridge
 
 _FEATURES_OF_GROUPS = 200  # the first ones, for the noise of rows that leave in groups

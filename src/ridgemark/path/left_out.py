@@ -10,13 +10,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from sklearn.utils import gen_batches
 
-from ridgemark.backends import NUMPY, Array, Floats, Indices, backend_of
+from ridgemark.backends import NUMPY, Floats, Indices
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.passes.whole_groups import group_sizes
 from ridgemark.rows import Block, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.solvers import LandmarkFit, RidgeInverse, RidgeTask, ridges_form
-from ridgemark.solvers.groups import GroupSystem, kept_root
+from ridgemark.solvers.groups import GroupSystem, kept_root, kept_share
 from ridgemark.solvers.landmark_fit import CentredMoments
 
 MOST_PULLS = 4096  # groups
@@ -205,14 +205,15 @@ class LeftOut(RidgeTask):
         return super().width + self.fits.shape[1] + len(self.scaled_ridge)
 
     def __call__(self, block: Block, workspace: Workspace) -> Any:
-        results, coordinates, _ = self.left_out(block, workspace)
+        results, coordinates = self.left_out(block, workspace)
         return results, size_sums(coordinates, block, results[:, :, :-1])
 
-    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
-        """Return residuals with potentials, the features in the coordinates of the root, and leverages of the ridges.
+    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+        """Return the residuals with the potentials, and the features in the coordinates of the root."""
+        return self.with_leverage(block, workspace)[:2]
 
-        The leverages are t_i, shape (rows, ridges); of rows that leave in groups they have no meaning.
-        """
+    def with_leverage(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
+        """Return what `left_out` does, and t_i at every ridge, shape (rows, ridges)."""
         n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridge), len(self.target_mean)
         coordinates, lengths, squares = self.coordinates(block, workspace)
         unexplained, backend = self.unexplained(block, squares)[:, None], workspace.backend
@@ -247,7 +248,7 @@ class ChosenLeftOut(LeftOut):
     chosen: Indices
 
     def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
-        results, coordinates, leverage = self.left_out(block, workspace)
+        results, coordinates, leverage = self.with_leverage(block, workspace)
         both = at_chosen(results, self.chosen)
         values = workspace.backend.xp.stack([*both, leverage[:, self.chosen]], axis=1)
         return values, size_sums(coordinates, block, both[0])
@@ -271,8 +272,8 @@ class GroupsLeftOut(LeftOut):
     def __call__(self, block: Block, workspace: Workspace) -> Any:
         """Return what a pass needs of the residuals."""
 
-    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
-        """Return residuals with potentials, and the features in the coordinates of the root.
+    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+        """Return the residuals with the potentials, and the features in the coordinates of the root.
 
         A group of very many rows is processed in parts; then the features are those of the last part.
         """
@@ -290,7 +291,7 @@ class GroupsLeftOut(LeftOut):
             results[:, k, :-1] = np.where(root > 0.0, left_out / np.where(root > 0.0, root, 1.0), results[:, k, :-1])
             if self.wants_variance:
                 results[:, k, -1] += system.variance()
-        return results, coordinates, results[:, :, -1]
+        return results, coordinates
 
     def _in_fit(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
         """Return the residuals of the fit with the first part of the potentials, coordinates, and roots of weights."""
@@ -303,7 +304,7 @@ class GroupsLeftOut(LeftOut):
         results[:, :, -1] = weights * self.unexplained(block, squares)[:, None] / self.scaled_ridge
         return results, coordinates, np.sqrt(weights)
 
-    def _in_parts(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats]:
+    def _in_parts(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
         """Return the same for one group of very many rows, of which parts are in memory.
 
         A first walk over the parts sums `[c 1]'W [c 1]` and `[c 1]'W e`; a second one leaves the rows out.
@@ -328,8 +329,7 @@ class GroupsLeftOut(LeftOut):
                 if self.wants_variance:
                     results[:, k, -1] += ((root * rows @ inverse.T) ** 2).sum(axis=1)
             every.append(results)
-        results = np.concatenate(every)
-        return results, coordinates, results[:, :, -1]
+        return np.concatenate(every), coordinates
 
 
 class GroupErrors(LeftOutErrors, GroupsLeftOut):
@@ -348,7 +348,7 @@ class GroupsChosen(GroupsLeftOut):
     chosen: Indices
 
     def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, list[tuple[Indices, Floats, Floats]]]:
-        results, coordinates, _ = self.left_out(block, workspace)
+        results, coordinates = self.left_out(block, workspace)
         both, sizes = at_chosen(results, self.chosen), group_sizes(block.along[0])
         if len(coordinates) < block.n_rows:
             return np.stack(both, axis=1), self._pulls_in_parts(block, workspace, both[0])
@@ -389,16 +389,3 @@ def size_sums(features: Floats, block: Block, residuals: Floats) -> Floats:
     weighted = abs(residuals.reshape(block.n_rows, -1)) * row_weights(block)[:, None]
     # `(W'C)'`, as BLAS multiplies a few columns faster from the left.
     return (weighted.T @ features).T.reshape(features.shape[1], *residuals.shape[1:])
-
-
-def kept_share(leverage: Array, lengths: Array, weights: Array, constant: float, scaled_ridge: float | Array) -> Array:
-    """Return `1 - W_g t_g` with `t_g = 1/sum w + c_g'(Bc'WBc + n lambda)^-1 c_g`; 1 where there is no other row.
-
-    It is raised to its lower bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`; only
-    rounding can make it smaller. `leverage` is t_g, `lengths` |c_g|^2, and `constant` 1/sum w, or 0 without intercept.
-    """
-    backend, rest = backend_of(leverage), 1.0 - weights * constant
-    others = rest > 1e-12
-    length = weights * lengths / backend.xp.where(others, rest, 1.0)
-    floor = backend.at_least(rest * scaled_ridge / (scaled_ridge + length), np.finfo(np.float64).tiny)
-    return backend.xp.where(others, backend.at_least(1.0 - weights * leverage, floor), 1.0)

@@ -9,12 +9,12 @@ from ridgemark.backends import Floats
 from ridgemark.losses import Loss, RidgeSolution
 from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
-from ridgemark.path.left_out import kept_share
 from ridgemark.path.loss_groups import without_groups
 from ridgemark.path.ridges import Ridges
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, NewtonFit, TargetSystems
 from ridgemark.solvers.curvature import System
+from ridgemark.solvers.groups import kept_share
 
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
 # Decrease of the sum of the losses that does not count, in units of the least weight of a row. Where nearly all rows

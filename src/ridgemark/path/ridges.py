@@ -195,7 +195,7 @@ def searched_path(
 ) -> tuple[RidgePath, OneRidge | None] | None:
     """Return the path over some of the ridges, downhill from the first, one for all targets, and the best solution.
 
-    There is no solution where the ridge chosen is not the one of the smallest error. Without a first ridge, the walk
+    The solution is None if the chosen ridge is not that of the smallest error. Without a first ridge, the walk
     begins at the best of every eighth. Each ridge tried takes one Cholesky factor, and is judged by leave-one-out on a
     sample of the rows. None where all ridges are below the rounding of the sums.
     """

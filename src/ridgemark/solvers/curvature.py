@@ -46,7 +46,7 @@ class CurvatureSystem:
 
     @cached_property
     def inverse(self) -> Array:
-        """`U^-1`: products with many rows run in several threads, which solving does not."""
+        """`U^-1`. Products with it run in several threads at a time, unlike solutions with U."""
         there = isinstance(self.triangle, linalg.InvertedTriangle)
         return self.triangle.inverse if there else linalg.inverse_triangle_(self.triangle.copy(order="F"))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ridgemark.backends import Floats, Indices
+from ridgemark.backends import Array, Floats, Indices, backend_of
 from ridgemark.backends.blas import inverse_triangle
 
 _ALIKE = 1.25  # groups factored together differ in size by this factor at most
@@ -111,6 +111,19 @@ def _factored(rows: slice, sizes: Indices, shrunk: Floats) -> _Alike:
     short = features.shape[1] <= features.shape[2]
     products = (features @ turned if short else turned @ features).astype(np.float64, copy=False)
     return _Alike(rows, sizes, features, _kept_roots(products))
+
+
+def kept_share(leverage: Array, lengths: Array, weights: Array, constant: float, scaled_ridge: float | Array) -> Array:
+    """Return `1 - W_g t_g` with `t_g = 1/sum w + c_g'(Bc'WBc + n lambda)^-1 c_g`; 1 where there is no other row.
+
+    It is raised to its lower bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`; only
+    rounding can make it smaller. `leverage` is t_g, `lengths` |c_g|^2, and `constant` 1/sum w, or 0 without intercept.
+    """
+    backend, rest = backend_of(leverage), 1.0 - weights * constant
+    others = rest > 1e-12
+    length = weights * lengths / backend.xp.where(others, rest, 1.0)
+    floor = backend.at_least(rest * scaled_ridge / (scaled_ridge + length), np.finfo(np.float64).tiny)
+    return backend.xp.where(others, backend.at_least(1.0 - weights * leverage, floor), 1.0)
 
 
 def kept_root(product: Floats) -> Floats:

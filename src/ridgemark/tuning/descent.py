@@ -19,7 +19,8 @@ _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further look
 _MEAN_ERRORS, _SIGN_ERRORS = 2.0, 3.0  # standard errors by which a gain must exceed zero: in the mean, or in sign
 _TINY = float(np.finfo(np.float64).tiny)
 _STEPS = 12  # lengths tried in one direction; where more are needed, rounding hides the decrease
-_ALIKE_STEPS, _ALIKE = 4, 3e-4  # so it does in single precision where so many change the error by less than this share
+# In single precision a descent ends after so many steps in one direction that change the error by less than this share.
+_ALIKE_STEPS, _ALIKE = 4, 3e-4
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 

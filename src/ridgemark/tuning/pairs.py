@@ -117,7 +117,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class TwoValued:
-    """Which columns have two values at most, as those of an indicator have, and their values."""
+    """The columns that have at most two values, such as indicators, and these values."""
 
     columns: Array  # (d,), bool
     low: Array  # (d,)

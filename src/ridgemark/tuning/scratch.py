@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Array, backend_of
+from ridgemark.backends import NUMPY, Array, backend_of, worker_threads
 
 _PART = 1000  # rows of a part, at least: fewer slow down products, more are not shared evenly among threads
 
 Result = TypeVar("Result")
+
+
+def threads_for_rows() -> AbstractContextManager[Executor | None]:
+    """Return threads for parts of the rows, or None where there is one thread."""
+    workers = worker_threads()
+    return ThreadPoolExecutor(workers, thread_name_prefix="ridgemark-rows") if workers > 1 else nullcontext()
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +41,7 @@ class Scratch:
     def over_rows(self, rows: Array, work: Callable[[slice], Result]) -> list[Result]:
         """Return the results of `work` for parts of the rows, in order; on a device there is one part.
 
-        The parts depend on the number of rows alone, and so do sums over them: on no number of threads.
+        The parts depend on the number of rows alone, so sums over them are the same for any number of threads.
         """
         n_rows = int(rows.shape[0])
         n_parts = max(1, n_rows // _PART) if backend_of(rows) is NUMPY else 1

@@ -93,6 +93,10 @@ class Expected:
         saved = 1.0 - error / earlier if 0.0 < error < earlier < np.inf else 0.0
         return cls(judged, saved, error * (1.0 - saved) ** doublings)
 
+    def is_better(self, other: Expected, share: float) -> bool:
+        """Return whether the expected error is smaller than another by this share."""
+        return (1.0 + share) * self.error < other.error
+
 
 @dataclass(eq=False)
 class Search:
@@ -223,14 +227,16 @@ class Search:
         return [Expected.of(*errors, doublings) for errors in zip(judged, before, strict=True)]
 
     def shortened(self, mixture: Mixture, doublings: float) -> tuple[Mixture, Expected]:
-        """Return the mixture with all lengths 0.7 or 0.5 times as long, where that lowers the expected error."""
-        (best, *others), shorter = self.expected([mixture, scaled(mixture, _SHORTER[0])], doublings), mixture
-        for factor in _SHORTER:
-            expected = others.pop() if others else self.expected([scaled(mixture, factor)], doublings)[0]
-            if not (1.0 + _WORTH_SHORTER) * expected.error < best.error:
-                break
-            best, shorter = expected, scaled(mixture, factor)
-        return shorter, best
+        """Return the mixture with all lengths 0.7 or 0.5 times as long, where that lowers the expected error.
+
+        0.5 is tried only where 0.7 does better than 1.
+        """
+        shorter, shortest = (scaled(mixture, factor) for factor in _SHORTER)
+        expected, other = self.expected([mixture, shorter], doublings)
+        if not other.is_better(expected, _WORTH_SHORTER):
+            return mixture, expected
+        (last,) = self.expected([shortest], doublings)
+        return (shortest, last) if last.is_better(other, _WORTH_SHORTER) else (shorter, other)
 
     def uniform_is_better(self, kernel: Any, rng: np.random.Generator) -> bool:
         """Return whether landmarks drawn uniformly predict the judging rows better than those of `Auto`.
@@ -284,7 +290,7 @@ class Search:
 
 
 def _is_idle(gain: Gain) -> bool:
-    """Return whether a part saves too little. Where the kernel is not definite without it, no number here is finite."""
+    """Return whether a part saves too little; False where the kernel is not definite without it, as no gain is finite."""
     return gain.share < _WORTH_A_PART or gain.standard_errors < _PART_ERRORS
 
 

@@ -1,8 +1,6 @@
 """The tuner: parts, levels and descents, and the kernel they end with."""
 
 from collections.abc import Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -10,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ridgemark.backends import worker_threads
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import Kernel, Laplacian, Linear, Mixture, make_kernel
 from ridgemark.kernels.stationary import RadialKernel, StationaryKernel
@@ -23,6 +20,7 @@ from ridgemark.tuning.criterion import Sample
 from ridgemark.tuning.descent import Gain
 from ridgemark.tuning.draw import FEWEST_GROUPS, FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.record import Level, Part, TuningResult
+from ridgemark.tuning.scratch import threads_for_rows
 from ridgemark.tuning.search import FACTORS, Counter, DescentResult, Expected, Search, without
 
 PARTS = ("gaussian", "matern32", "matern12", "laplacian", "linear")
@@ -36,7 +34,7 @@ _WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its va
 _WORTH_MORE = 1.25  # a further descent takes at least this many times the few rows
 _SMALL_ERROR = 0.05  # of the targets' deviation
 _NO_CONTEST = 0.05  # a Laplacian that saves this share with few rows is kept without a comparison
-# Where twice the landmarks save this share of the error, a last descent has so many, and at most so many evaluations.
+# If doubling the landmarks saves more than this share of the error, a last descent doubles them; its most evaluations.
 _MORE_LANDMARKS_SAVE, _LAST_EVALUATIONS = 0.05, 20
 _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
 _FEW_FOR_SHARED = 1000  # with more tuning rows, no descent is made for one bandwidth of all columns
@@ -68,8 +66,8 @@ class Tuner(Parameterised):
         landmarks is given, or the fit is exact, a sixth of these, 400 to 800: a metric found with few landmarks is too
         smooth for a fit with many.
     evaluations : int, default=40
-        Largest number of evaluations of the leave-one-out error and its gradient in each descent. Where twice the
-        landmarks save 5% of the error, a last descent with so many has at most 20.
+        Largest number of evaluations of the leave-one-out error and its gradient in each descent. If doubling the
+        landmarks saves 5% of the error, a last descent with twice the landmarks has at most 20.
     patience : int, default=5
         Number of consecutive checks on the judging rows without a gain of 0.1% after which a descent ends; with fewer
         than 1,000 judging rows one for each 200 of them, and at least three.
@@ -116,7 +114,7 @@ class Tuner(Parameterised):
         levels, limit = self._levels(mixture, rows)
         counter = Counter(len(FACTORS) + self.evaluations * _most_descents(levels), passes.progress)
         ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
-        with _threads() as threads:
+        with threads_for_rows() as threads:
             search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add, threads)
             tuned = (
                 _grid(search, parts, rows)
@@ -217,12 +215,6 @@ class _Tuned:
     levels: tuple[Level, ...] = ()
     dropped: tuple[str, ...] = ()
     expected: Expected | None = None
-
-
-def _threads() -> AbstractContextManager[Executor | None]:
-    """Return threads for parts of the rows, or none where there is one thread."""
-    workers = worker_threads()
-    return ThreadPoolExecutor(workers, thread_name_prefix="ridgemark-rows") if workers > 1 else nullcontext()
 
 
 def _start(parts: Sequence[Any], rows: TuningRows) -> Mixture:
