@@ -290,7 +290,7 @@ class Search:
 
 
 def _is_idle(gain: Gain) -> bool:
-    """Return whether a part saves too little; False where the kernel is not definite without it, as no gain is finite."""
+    """Return whether a part saves too little; False where the kernel is not definite without it."""
     return gain.share < _WORTH_A_PART or gain.standard_errors < _PART_ERRORS
 
 
