@@ -225,7 +225,7 @@ def test_a_walk_downhill_ends_at_the_lowest_of_a_valley():
 
 def test_a_smaller_ridge_without_a_promise_is_not_tried():
     seen = []
-    walk_downhill(lambda k: seen.append(k) or 1.0 + 0.01 * (k - 20) ** 2, 18, 41)
+    walk_downhill(lambda k: seen.append(k) or 1.0 + 0.01 * (k - 20) ** 2, 16, 41)
     assert 20 in seen
     assert max(seen) == 20
 

@@ -19,7 +19,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import Newton, TargetSystems, feature_rows
 from ridgemark.solvers.drawn_rows import DrawnRows
-from ridgemark.solvers.feature_rows import streamed_features
+from ridgemark.solvers.feature_rows import features_of
 from ridgemark.solvers.newton import _as_vectors
 from ridgemark.solvers.second_derivative import SecondDerivative
 from tests.classes.problems import indicators, labelled
@@ -91,7 +91,7 @@ def test_conjugate_gradients_find_what_the_whole_second_derivative_finds(monkeyp
 def test_products_with_features_held_are_in_single_precision(monkeypatch, n_classes):
     X, labels = labelled(300, n_classes)
     Y, loss = indicators(labels, n_classes), class_loss(n_classes)
-    rows = streamed_features(RowPasses(ArrayRows(X, Y)), nystrom_factor(Gaussian(1.0), X[:40]))
+    rows = features_of(RowPasses(ArrayRows(X, Y)), nystrom_factor(Gaussian(1.0), X[:40]))
     rng, t = np.random.default_rng(0), Y.shape[1]
     predictor, vectors = rng.normal(size=(300, t)), rng.normal(size=(41, t))
     seen, as_held = set(), feature_rows._as_held

@@ -43,7 +43,7 @@ def fit(passes: RowPasses, recipe: Recipe, rng: np.random.Generator, loss: Loss 
     landmarks = replace(landmarks, pivots=None)  # the memory of the features of all rows
     kept = rows_to_keep(rows, kernel, recipe, loss)
     solved = solve(rows, kernel, sums, recipe, loss, kept)
-    rows.summed.held = None  # the memory of the features of all rows
+    rows.summed.held = rows.own.held = None  # the memory of the features of all rows
     if sums.solver == "gradient":
         sums, solved = without_matrices(rows, sums, solved)
         solved = solve_by_gradient(rows, kernel, landmarks, solved)

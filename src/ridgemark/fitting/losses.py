@@ -24,8 +24,6 @@ from ridgemark.solvers.curvature import System
 from ridgemark.solvers.landmark_fit import dimension_bracket
 
 _NEAR = 1e-6  # largest relative decrease of the objective that the last step with rounded features may promise
-# Positions from the ridge suggested for classes to where the search begins: half a decade larger.
-_ABOVE = 2
 _STRIDES, _MANY = ((2, 1), (2,)), 1000  # of the walk; with more features half a decade is fine enough
 _TINY = float(np.finfo(np.float64).tiny)
 _MOST_FACTOR = 1e200  # between the ridges of two losses
@@ -58,7 +56,7 @@ def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss, tuned: flo
     goes downhill by the leave-one-out loss. For classes it begins half a decade above, as small ridges are slow. In a
     list of ridges every one is evaluated, the largest first.
     """
-    total = rows.choosing.total_weight
+    total, rows.own.held = rows.choosing.total_weight, rows.summed.held  # the same rows, in the same order
     newton = Newton(rows.own, sums.factor, loss, recipe.fit_intercept, sums.moments.on_host()).hold()
     if isinstance(loss, ClassLoss):
         newtons, ridges = [newton], recipe.ridges(sums.moments, _DECADES)
@@ -99,11 +97,8 @@ def _searched(
     search = LossSearch(newtons[middle], ridges, first.starts[middle], first.unit)
     if isinstance(recipe.ridge, str):
         least, count = search.least_gain, len(ridges.values)
-        if isinstance(newtons[0].loss, ClassLoss):
-            walk_downhill(search.evaluate, _begin(first.position), count, least)
-        else:
-            strides = _STRIDES[newtons[0].factor.rank > _MANY]
-            walk_downhill(search.evaluate, first.position, count, least, smooth=False, strides=strides)
+        strides, smooth = _STRIDES[newtons[0].factor.rank > _MANY], isinstance(newtons[0].loss, ClassLoss)
+        walk_downhill(search.evaluate, first.position, count, least, smooth, strides)
     else:
         for position in range(len(ridges.values)):
             search.evaluate(position)
@@ -112,10 +107,6 @@ def _searched(
     of_all: list[Any] = [None] * len(newtons)
     starts[middle], of_all[middle] = near, systems
     return path, starts, of_all
-
-
-def _begin(position: int) -> int:
-    return max(0, position - _ABOVE)
 
 
 def _solved(newton: Newton, scaled_ridge: float, start: RidgeSolution, system: System | None) -> NewtonFit:
@@ -128,7 +119,7 @@ def _solved(newton: Newton, scaled_ridge: float, start: RidgeSolution, system: S
 
 def _first_of_classes(newton: Newton, sums: Sums, ridges: Ridges, recipe: Recipe) -> _First:
     position = suggested_for_classes(sums, ridges, newton) if isinstance(recipe.ridge, str) else 0
-    return _First(position, [first_log_odds(sums, float(ridges.scaled[_begin(position)]))])
+    return _First(position, [first_log_odds(sums, float(ridges.scaled[position]))])
 
 
 def _fit_squares(newton: Newton, rows: FitRows, sums: Sums, recipe: Recipe, tuned: float | None) -> _Squares:

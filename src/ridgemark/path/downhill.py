@@ -19,9 +19,9 @@ def walk_downhill(
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
     Neighbours are first two positions away, then one, or as the strides say; closer ones only where those differ. The
-    smaller ridge is tried first, as a walk begins at a large one. Small ridges are slow: once three positions are
-    known, a neighbour is tried only where the parabola through the three nearest ones promises a gain, unless errors
-    are not `smooth`. A gain must exceed `least_gain`.
+    smaller ridge is tried first. Small ridges are slow: once three positions are known, a neighbour is tried only where
+    the parabola through the three nearest ones promises a gain, unless errors are not `smooth`. A gain must exceed
+    `least_gain`.
     """
     errors: dict[int, float] = {}
 
@@ -41,9 +41,6 @@ def walk_downhill(
     def better(here: int, stride: int) -> int | None:
         enough = min(seen(here) / (1.0 + _WORTH), seen(here) - least_gain)
         for k in (here + stride, here - stride):
-            larger = min(errors) - stride
-            if len(errors) == 2 and larger >= 0:
-                seen(larger)
             if 0 <= k < count and (k in errors or promised(k, here) < enough) and seen(k) < enough:
                 return k
         return None

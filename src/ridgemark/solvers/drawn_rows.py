@@ -17,7 +17,7 @@ from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers.curvature import TargetSystems
-from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
+from ridgemark.solvers.feature_rows import FeatureRows, features_of
 
 _SAMPLED = 8192  # distinct rows that are left out
 _SAMPLED_OF_GROUPS, _FEWEST_GROUPS = 4096, 4  # rows that leave in groups, and groups
@@ -60,7 +60,7 @@ class DrawnRows:
     @cached_property
     def sampled(self) -> FeatureRows:
         """The features of the sample, in memory where the memory budget has room for them too."""
-        rows, taken = streamed_features(self.sample, self.factor), 4 * self.passes.source.n_rows if self.held else 0
+        rows, taken = features_of(self.sample, self.factor), 4 * self.passes.source.n_rows if self.held else 0
         fits = (taken + 8 * self.sample.source.n_rows) * self.factor.rank <= rows.room
         return rows.held("float64") if fits else rows
 
@@ -151,7 +151,7 @@ class DrawnRows:
         rows, sample = self.sampled, self.sample
         if self.passes.n_left_out > _SAMPLED:
             sample = self._drawn(_DRAWN_FROM)
-            rows = streamed_features(sample, self.factor)
+            rows = features_of(sample, self.factor)
         counts = sample.row_counts()
         raised = self.passes.row_counts().sum() / counts.sum() * counts
         return rows, np.arange(len(counts)), raised, sample.targets()

@@ -84,13 +84,20 @@ class FeatureRows:
         passes, rank, backend, xp = self.features.passes, self.features.n_columns, self.backend, self.backend.xp
         entries = xp.empty((passes.source.n_rows, rank), dtype=getattr(xp, precision), device=backend.device)
         passes.map(MatrixEntries(self.features.evaluate, rank), out=entries)
-        source = _HeldRows(entries, *(backend.from_host(values) for values in (passes.targets(), passes.weights())))
-        rows = RowPasses(source, passes.memory_budget, passes.progress)
-        return FeatureRows(RowMatrix(rows, _as_held, rank), None, RowMatrix(rows, _features, rank), backend)
+        return _held_features(passes, entries, backend)
 
 
-def streamed_features(passes: RowPasses, factor: NystromFactor) -> FeatureRows:
-    """Return the features of the rows, computed in every pass."""
+def _held_features(passes: RowPasses, entries: Array, backend: Backend) -> FeatureRows:
+    """Return features in memory, with the targets and weights of the passes."""
+    source = _HeldRows(entries, *(backend.from_host(values) for values in (passes.targets(), passes.weights())))
+    rows, rank = RowPasses(source, passes.memory_budget, passes.progress), entries.shape[1]
+    return FeatureRows(RowMatrix(rows, _as_held, rank), None, RowMatrix(rows, _features, rank), backend)
+
+
+def features_of(passes: RowPasses, factor: NystromFactor) -> FeatureRows:
+    """Return the features of the rows: those that the passes hold, or computed in every pass."""
+    if passes.held is not None and passes.held[0] is factor.kept_kernel:
+        return _held_features(passes, passes.held[1], NUMPY)
     # Workers of Dask return arrays of the host.
     backend, factor = (NUMPY, factor) if passes.remote else passes.placed(factor)
     return FeatureRows(Cross(passes, factor.cross_kernel), factor.whitener, Features(passes, factor), backend)

@@ -14,7 +14,7 @@ from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, System, TargetSystems, systems_of_moments
 from ridgemark.solvers.drawn_rows import DrawnRows
-from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
+from ridgemark.solvers.feature_rows import FeatureRows, features_of
 from ridgemark.solvers.second_derivative import SecondDerivative, centred
 
 _MOST_STEPS = 100
@@ -115,7 +115,7 @@ class Newton:
     @cached_property
     def rows(self) -> FeatureRows:
         """The rows whose slopes are summed."""
-        return self.held if self.held and self.rough else streamed_features(self.passes, self.factor)
+        return self.held if self.held and self.rough else features_of(self.passes, self.factor)
 
     @cached_property
     def drawn(self) -> DrawnRows:
@@ -247,7 +247,7 @@ class Newton:
         return self._losses(predictor), float(curvature[self.passes.row_counts() > 0].max())
 
     def _joint(self, at: RidgeSolution) -> CurvatureSums:
-        return streamed_features(self.passes, self.factor).curvature(self.loss, at)
+        return features_of(self.passes, self.factor).curvature(self.loss, at)
 
     def _steepest(self, scaled_ridge: float) -> CurvatureSystem:
         """Return the system of the largest possible curvature: its steps always lower the objective."""
