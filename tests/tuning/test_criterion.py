@@ -155,7 +155,7 @@ def test_gradients_of_predictions_are_those_of_finite_differences(family, form):
         "metric": {"bandwidth": 1.0, "metric": np.random.default_rng(1).normal(size=(3, 2))},
     }
     kernel = type(family)(**family.get_params() | shapes[form])
-    model = fit_small(kernel, sample, 1e-3)
+    model, _ = fit_small(kernel, sample, 1e-3)
     rows = np.random.default_rng(2).normal(size=(15, 3))  # none of them a landmark
     found = kernel.gradient(rows, model.landmarks).of_functions(model.coefficients)
     expected = np.empty_like(found)
@@ -170,6 +170,6 @@ def test_gradients_of_predictions_are_those_of_finite_differences(family, form):
 
 def test_a_landmark_itself_has_a_finite_gradient():
     sample = sample_of()
-    model = fit_small(Matern12(1.0), sample, 1e-3)
+    model, _ = fit_small(Matern12(1.0), sample, 1e-3)
     gradient = Matern12(1.0).gradient(sample.landmarks, model.landmarks)
     assert np.isfinite(gradient.of_functions(model.coefficients)).all()

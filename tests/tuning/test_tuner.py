@@ -318,8 +318,9 @@ def test_a_part_without_which_the_kernel_matrix_is_not_definite_is_not_idle():
     tuning, judging = rows.first(200, 100), rows.starting_with(np.arange(200, 300)).first(100, 100)
 
     class Indefinite(search.Search):
-        def judged(self, kernel, ridge=None):
-            return np.full(100, 0.1 if len(kernel.weights) == 2 else np.inf)
+        def both_errors(self, kernel, ridge=None):
+            error = 0.1 if len(kernel.weights) == 2 else np.inf
+            return np.full(100, error), error
 
     mixture = Mixture([Gaussian(1.0), Matern32(2.0)], [], [0.5, 0.5])
     searched = Indefinite(tuning, judging, np.array([1e-6, 1.0]), 10, 3, lambda: None)

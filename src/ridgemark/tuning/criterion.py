@@ -345,10 +345,11 @@ def best_model(kernel: Kernel, sample: Sample, ridges: Floats) -> tuple[SmallMod
     return design.model(kernel, coefficients), error
 
 
-def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
-    """Return the landmark model of a sample."""
+def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> tuple[SmallModel, float]:
+    """Return the landmark model of a sample at one ridge, and its leave-one-out error."""
     design = _design(kernel, sample)
-    return design.model(kernel, SmallSolution.of(design, ridge, Scratch()).coefficients)
+    solved = SmallSolution.of(design, ridge, Scratch())
+    return design.model(kernel, solved.coefficients), solved.error
 
 
 def _design(kernel: Kernel, sample: Sample) -> SmallDesign:

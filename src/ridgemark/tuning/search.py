@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -175,7 +175,7 @@ class Search:
         best = (np.inf, mixture, ridge)
         for _ in range(_ROUNDS):
             try:
-                model = fit_small(mixture, self.tuning, ridge)
+                model, _ = fit_small(mixture, self.tuning, ridge)
             except np.linalg.LinAlgError:
                 break
             rows = self.tuning.features[:_GRADIENT_ROWS]
@@ -196,24 +196,27 @@ class Search:
     def without_idle_parts(self, candidate: Candidate) -> Candidate:
         """Return the mixture without the parts that save less than 0.1% of the error or one standard error.
 
-        The part that saves least is left out first, at the same ridge; then the best ridge of the remaining parts is
-        found. A part that is not idle stays needed when others are left out. A mixture with a matrix keeps one radial
-        part.
+        A part that saves 0.1% of the leave-one-out error stays too: few judging rows cannot tell what it is worth. The
+        part that saves least is left out first, at the same ridge; then the best ridge of the remaining parts is found.
+        A part that is not idle stays needed when others are left out. A mixture with a matrix keeps one radial part.
         """
         mixture, ridge = candidate.kernel, candidate.ridge
-        errors, idle = self.judged(mixture, ridge), list(range(len(mixture.weights)))
+        (errors, left_out), idle = self.both_errors(mixture, ridge), list(range(len(mixture.weights)))
         while idle and len(mixture.weights) > 1:
             if mixture.metric is not None and len(mixture.radial) == 1:
                 idle = [number for number in idle if number > 0]
             rests = {number: without(mixture, number) for number in idle}
-            judged = self._in_threads(partial(self.judged, ridge=ridge), list(rests.values()))
-            gains = {number: Gain.of(errors, rest) for number, rest in zip(rests, judged, strict=True)}
-            idle = [number for number, gain in gains.items() if _is_idle(gain)]
+            found = dict(
+                zip(rests, self._in_threads(partial(self.both_errors, ridge=ridge), rests.values()), strict=True)
+            )
+            gains = {number: Gain.of(errors, judged) for number, (judged, _) in found.items()}
+            enough = left_out / (1.0 - _WORTH_A_PART) ** 2
+            idle = [number for number in idle if _is_idle(gains[number]) and found[number][1] < enough]
             if not idle:
                 break
             least = min(idle, key=lambda number: gains[number].share)
             mixture, ridge = rests[least], self._best_ridge(rests[least], self.tuning)[1]
-            errors = self.judged(mixture, ridge)
+            errors, left_out = self.both_errors(mixture, ridge)
             idle = [number - (number > least) for number in idle if number != least]
         return Candidate(mixture, ridge, errors)
 
@@ -256,14 +259,18 @@ class Search:
 
     def judged(self, kernel: Any, ridge: float | None = None) -> Floats:
         """Return the squared errors of the judging rows, at a ridge or that of the smallest leave-one-out error."""
+        return self.both_errors(kernel, ridge)[0]
+
+    def both_errors(self, kernel: Any, ridge: float | None = None) -> tuple[Floats, float]:
+        """Return what `judged` does, and the mean squared error of the tuning rows left out."""
         try:
             if ridge is None:
-                model, _ = best_model(kernel, self.tuning, self.ridges)
+                model, left_out = best_model(kernel, self.tuning, self.ridges)
             else:
-                model = fit_small(kernel, self.tuning, ridge)
-            return judge(model, self.judging)
+                model, left_out = fit_small(kernel, self.tuning, ridge)
+            return judge(model, self.judging), left_out
         except np.linalg.LinAlgError:  # the kernel matrix is not definite
-            return self.judging.of_units(np.full(len(self.judging.weights), np.inf))
+            return self.judging.of_units(np.full(len(self.judging.weights), np.inf)), np.inf
 
     def _counted(self) -> None:
         if self.interrupted.is_set():
@@ -278,7 +285,7 @@ class Search:
             error = np.nan
         return (error, ridge) if np.isfinite(error) else (np.inf, float(self.ridges[-1]))
 
-    def _in_threads(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    def _in_threads(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Return the results in the order of the items; an interruption ends all of them."""
         with ThreadPoolExecutor(worker_threads(), thread_name_prefix="ridgemark-tuning") as pool:
             try:  # without NumPy's warnings: a thread does not inherit its caller's settings
