@@ -51,8 +51,8 @@ class Tuner(Parameterised):
     matrix: 0.5%) of the error on the judging rows, and not by chance: the paired gain in squared error exceeds two
     standard errors, or the share of rows predicted better exceeds a half by three standard errors. A part that saves
     less than 0.1% or one standard error (a Laplacian: 0.5%) is left out, unless it saves 0.1% of the leave-one-out
-    error. With fewer than 100 distinct rows all columns share one bandwidth. All limits count rows or evaluations, never seconds, so that the same seed gives the
-    same kernel.
+    error. With fewer than 100 distinct rows all columns share one bandwidth. All limits count rows or evaluations,
+    never seconds, so that the same seed gives the same kernel.
 
     Parameters
     ----------
