@@ -311,6 +311,16 @@ def test_a_last_descent_has_more_landmarks_where_these_save_much():
     assert starts == [("more landmarks", True), ("few rows", False)]
 
 
+def test_a_last_descent_of_tensors_is_in_the_precision_of_those_before():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(3000, 2))
+    y = np.sin(12 * X[:, 0]) * np.sin(12 * X[:, 1]) + X[:, 1] + 0.2 * rng.normal(size=3000)
+    tuner = Tuner(rows=2000, judging_rows=200, landmarks=30, evaluations=4, levels=("shared",))
+    model = NystromRidge(bandwidth=tuner, n_landmarks=200, random_state=0).fit(torch.tensor(X), torch.tensor(y))
+    assert model.tuning_.descents[-1].start == "more landmarks"
+
+
 def test_a_part_without_which_the_kernel_matrix_is_not_definite_is_not_idle():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))

@@ -312,7 +312,7 @@ def _on_more_rows(
     mixture, expected = more.shortened(taken.kernel, doublings)
     last: list[DescentResult] = []
     if doublings and expected.saved > _MORE_LANDMARKS_SAVE:
-        rows = larger.first(len(search.tuning.weights), larger.n_landmarks)
+        rows = more.tuning.first(len(search.tuning.weights), larger.n_landmarks)
         few = replace(search, tuning=rows, evaluations=min(search.evaluations, _LAST_EVALUATIONS))
         last = few.descend([(best.level, "more landmarks", mixture, taken.ridge)])
     if last:
