@@ -119,7 +119,7 @@ def test_a_fit_of_classes_goes_on(tmp_path, monkeypatch):
     X, labels = _labels()
     path, model = tmp_path / "c", NystromClassifier("gaussian", bandwidth=1.0, n_landmarks=60, random_state=0)
     expected = _bytes(model.fit(X, labels, checkpoint=path), tmp_path)
-    for number in (5, 20):
+    for number in (5, 12):
         with monkeypatch.context() as context:
             _kill_after(context, number)
             with pytest.raises(Killed):
