@@ -17,8 +17,9 @@ from ridgemark.selection.count import work_limit
 from ridgemark.tuning.baselines import compare_with_baselines
 from ridgemark.tuning.coordinates import LEVELS, in_raw_units, names_of, of_length, part_name, simplified
 from ridgemark.tuning.criterion import Sample
-from ridgemark.tuning.descent import Gain
+from ridgemark.tuning.descent import Candidate, Gain
 from ridgemark.tuning.draw import FEWEST_GROUPS, FEWEST_ROWS, TuningRows, draw_rows
+from ridgemark.tuning.levels import choose_level, reason_for
 from ridgemark.tuning.record import Level, Part, TuningResult
 from ridgemark.tuning.scratch import threads_for_rows
 from ridgemark.tuning.search import FACTORS, Counter, DescentResult, Expected, Search, without
@@ -31,14 +32,13 @@ _RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
 # Landmarks of the small models: a sixth of those of the fit, but at least and at most these; and rows for each of them.
 _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
 _WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its values take long
-_WORTH_MORE = 1.25  # a further descent takes at least this many times the few rows
+_WORTH_MORE = 1.25  # a further descent takes at least this many times the rows, or landmarks, of those before it
 _SMALL_ERROR = 0.05  # of the targets' deviation
 _NO_CONTEST = 0.05  # a Laplacian that saves this share with few rows is kept without a comparison
 # If doubling the landmarks saves more than this share of the error, a last descent doubles them; its most evaluations.
 _MORE_LANDMARKS_SAVE, _LAST_EVALUATIONS = 0.05, 20
 _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
 _FEW_FOR_SHARED = 1000  # with more tuning rows, no descent is made for one bandwidth of all columns
-_LEAST_GAIN = {"shared": 0.0, "per_feature": 0.002, "metric": 0.005}  # share of the error that a level must save
 
 
 @dataclass(eq=False, repr=False)
@@ -258,7 +258,7 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
     allowed = [result for result in results if result.level in levels] or results
     if not allowed:
         return _Tuned(start, ridge, "shared", "the criterion could not be evaluated", results)
-    best, levels_judged = _choose(allowed)
+    best, levels_judged = choose_level(allowed)
     mixture, ridge, expected = best.candidate.kernel, best.candidate.ridge, None
     if len(search.judging.weights):
         (mixture, expected), ridge, more = _on_more_rows(search, larger, best, doublings)
@@ -266,58 +266,70 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
     dropped = [part_name(part) for _, part in start.parts()]
     for _, part in mixture.parts():
         dropped.remove(part_name(part))
-    reason = _reason(levels_judged, len(levels) == 1)
+    reason = reason_for(levels_judged, len(levels) == 1)
     return _Tuned(mixture, ridge, best.level, reason, results, levels_judged, tuple(dropped), expected)
 
 
 def _on_more_rows(
     search: Search, larger: Sample, best: DescentResult, doublings: float
 ) -> tuple[tuple[Mixture, Expected | None], float, list[DescentResult]]:
-    """Descend on more rows, with the Laplacian and without it; return the better mixture without its idle parts.
+    """Descend on more rows where there are more; return the mixture without its idle parts, with lengths that suit.
 
-    With it come its expected errors, where there were rows for them, and its ridge. Where these errors say that
-    landmarks matter, the mixture is found with twice as many at last.
-
-    A metric is found with few landmarks. With more, shorter lengths do better and a Laplacian gains less, so both are
-    judged by the errors expected with the landmarks of the fit. Double precision is for errors so small that single
-    precision would hide what is left.
+    With it come its expected errors and its ridge. A metric is found with few landmarks; with more, shorter lengths do
+    better. Where the errors expected say that landmarks matter, the mixture is found with twice as many at last. Double
+    precision is for errors so small that single precision would hide what is left.
     """
-    start, on_few, more = best.candidate.kernel, search.on_few(), replace(search, tuning=larger)
+    on_few, more = search.on_few(), replace(search, tuning=larger)
     was_single, is_small = on_few.tuning.is_single, best.candidate.judged_error < _SMALL_ERROR
     if was_single and not is_small:
         search, more = search.in_single_precision(), more.in_single_precision()
-    starts = [("few rows", start)]
-    numbers = [k for k, (_, part) in enumerate(start.parts()) if isinstance(part, Laplacian)]
-    if numbers and len(start.weights) > 1:
-        alone = without(start, numbers[0])
-        saved = Gain.of(on_few.judged(start), on_few.judged(alone)).share
-        if saved < _NO_CONTEST:
-            starts.append(("without the Laplacian", alone))
-        if saved < _WORTH_A_LAPLACIAN:
-            starts.pop(0)
-    if len(search.tuning.weights) < _WORTH_MORE * len(on_few.tuning.weights) and not (was_single and is_small):
-        taken = search.without_idle_parts(replace(best.candidate, kernel=starts[0][1]))
-        return (taken.kernel, None), taken.ridge, []
-    if len(starts) == 1 and best.level == "per_feature" and start.radial:
-        starts.append(("all columns included", starts[0][1]))
-    results = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
-    if not results:
-        return (start, None), best.candidate.ridge, results
-    position = 0
-    if len(results) > 1:
-        first, second = more.expected([result.candidate.kernel for result in results], doublings)
-        contested = results[1].record.start == "without the Laplacian"
-        position = int(second.error < (1.0 + _WORTH_A_LAPLACIAN * contested) * first.error)
-    taken = search.without_idle_parts(results[position].candidate)
+    starts = _with_and_without_laplacian(on_few, best.candidate.kernel)
+    found, results, used = replace(best.candidate, kernel=starts[0][1]), [], on_few.tuning
+    if len(search.tuning.weights) >= _WORTH_MORE * len(used.weights) or (was_single and is_small):
+        found, results, used = *_descend_from(search, more, best, starts, doublings), search.tuning
+    taken = search.without_idle_parts(found)
     mixture, expected = more.shortened(taken.kernel, doublings)
     last: list[DescentResult] = []
-    if doublings and expected.saved > _MORE_LANDMARKS_SAVE:
+    many = more.tuning.n_landmarks >= _WORTH_MORE * used.n_landmarks
+    if doublings and many and expected.saved > _MORE_LANDMARKS_SAVE:
         rows = more.tuning.first(len(search.tuning.weights), larger.n_landmarks)
         few = replace(search, tuning=rows, evaluations=min(search.evaluations, _LAST_EVALUATIONS))
         last = few.descend([(best.level, "more landmarks", mixture, taken.ridge)])
     if last:
         mixture, taken = last[0].candidate.kernel, last[0].candidate
     return (mixture, expected), taken.ridge, results + last
+
+
+def _with_and_without_laplacian(search: Search, start: Mixture) -> list[tuple[str, Mixture]]:
+    """Return the starts of the descents on more rows: what few rows ended with, without its Laplacian, or both."""
+    starts = [("few rows", start)]
+    numbers = [k for k, (_, part) in enumerate(start.parts()) if isinstance(part, Laplacian)]
+    if numbers and len(start.weights) > 1:
+        alone = without(start, numbers[0])
+        saved = Gain.of(search.judged(start), search.judged(alone)).share
+        if saved < _NO_CONTEST:
+            starts.append(("without the Laplacian", alone))
+        if saved < _WORTH_A_LAPLACIAN:
+            starts.pop(0)
+    return starts
+
+
+def _descend_from(
+    search: Search, more: Search, best: DescentResult, starts: list[tuple[str, Mixture]], doublings: float
+) -> tuple[Candidate, list[DescentResult]]:
+    """Descend from the starts; return the best candidate by the errors expected with more landmarks, and all descents.
+
+    With more landmarks a Laplacian gains less.
+    """
+    if len(starts) == 1 and best.level == "per_feature" and starts[0][1].radial:
+        starts = [*starts, ("all columns included", starts[0][1])]
+    results = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
+    position = 0
+    if len(results) > 1:
+        first, second = more.expected([result.candidate.kernel for result in results], doublings)
+        contested = results[1].record.start == "without the Laplacian"
+        position = int(second.error < (1.0 + _WORTH_A_LAPLACIAN * contested) * first.error)
+    return results[position].candidate if results else best.candidate, results
 
 
 def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
@@ -327,41 +339,6 @@ def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
     tried = [search.start(_start([part], rows)) for part in radial or others]
     mixture, _, ridge = min(tried, key=lambda result: result[1])
     return _Tuned(mixture, ridge, "shared", "", [], dropped=())
-
-
-def _choose(results: Sequence[DescentResult]) -> tuple[DescentResult, tuple[Level, ...]]:
-    """Return the descent to take, and how each level was judged.
-
-    Each further level must save its least share of the error of the level taken before it, and not by chance:
-    leave-one-out of rows that were tuned on is optimistic.
-    """
-    taken, judged = None, []
-    for level in LEVELS:
-        of_level = [result for result in results if result.level == level]
-        if not of_level:
-            continue
-        best = min(of_level, key=lambda result: result.candidate.judged_error)
-        error = best.candidate.judged_error
-        if taken is None:
-            judged.append(Level(level, error, 0.0, 0.0, 0.0, True))
-            taken = best
-            continue
-        gain = Gain.of(best.candidate.judged, taken.candidate.judged)
-        worth = gain.exceeds(_LEAST_GAIN[level])
-        judged.append(Level(level, error, gain.share, gain.standard_errors, gain.better, worth))
-        taken = best if worth else taken
-    assert taken is not None
-    return taken, tuple(judged)
-
-
-def _reason(levels: Sequence[Level], asked: bool) -> str:
-    """Return why the last level taken was taken, in words."""
-    if asked:
-        return "it was asked for"
-    last = next(level for level in reversed(levels) if level.taken)
-    if last.gain == 0.0:
-        return "no further level lowers the judged error enough"
-    return f"it lowers the judged error by {last.gain:.1%}, and predicts {last.better:.0%} of the judging rows better"
 
 
 def _listed(mixture: Mixture) -> tuple[Part, ...]:
