@@ -311,6 +311,16 @@ def test_a_last_descent_has_more_landmarks_where_these_save_much():
     assert starts == [("more landmarks", True), ("few rows", False)]
 
 
+def test_few_rows_are_tuned_with_more_landmarks_at_last_where_these_save_much():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(800, 2))
+    tuner = Tuner(judging_rows=200, landmarks=50, evaluations=4, levels=("shared",), kernels=("gaussian",))
+    for y, last in ((np.sin(12 * X).prod(axis=1), "more landmarks"), (X[:, 0], "one length")):
+        noisy = y + 0.02 * rng.normal(size=800)
+        tuning = NystromRidge(bandwidth=tuner, n_landmarks=200, random_state=0).fit(X, noisy).tuning_
+        assert [tuning.descents[0].start, tuning.descents[-1].start] == ["one length", last]
+
+
 def test_a_last_descent_of_tensors_is_in_the_precision_of_those_before():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
