@@ -67,7 +67,7 @@ def test_the_page_shows_fit_errors_certificate_and_influential_rows(reported):
     loo = float(np.sqrt(np.mean(model.loo_residuals_**2)))
     for text in (
         f"{model.ridge_:.4g} (chosen among 57 by leave-one-out)",
-        f"{loo:.3g}",
+        f"{loo:.4g}",
         html.escape(model.certificate_.claim),
         "held out: 150 rows",
         "rows.csv",
