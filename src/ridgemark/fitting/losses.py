@@ -53,10 +53,10 @@ def solve_loss(rows: FitRows, sums: Sums, recipe: Recipe, loss: Loss, tuned: flo
     """Choose the ridge and solve.
 
     The search begins at the ridge that squared errors on the response suggest (`tuned`, where there was a tuner), and
-    goes downhill by the leave-one-out loss. For classes it begins half a decade above, as small ridges are slow. In a
-    list of ridges every one is evaluated, the largest first.
+    goes downhill by the leave-one-out loss. In a list of ridges every one is evaluated, the largest first.
     """
-    total, rows.own.held = rows.choosing.total_weight, rows.summed.held  # the same rows, in the same order
+    total = rows.choosing.total_weight
+    rows.own.held = rows.summed.held  # of the same rows; features of rows of which a sample chooses are not held
     newton = Newton(rows.own, sums.factor, loss, recipe.fit_intercept, sums.moments.on_host()).hold()
     if isinstance(loss, ClassLoss):
         newtons, ridges = [newton], recipe.ridges(sums.moments, _DECADES)
