@@ -273,11 +273,11 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
 def _on_more_rows(
     search: Search, larger: Sample, best: DescentResult, doublings: float
 ) -> tuple[tuple[Mixture, Expected | None], float, list[DescentResult]]:
-    """Descend on more rows where there are more; return the mixture without its idle parts, with lengths that suit.
+    """Descend on more rows where there are more; return the mixture without its idle parts, and its expected errors.
 
-    With it come its expected errors and its ridge. A metric is found with few landmarks; with more, shorter lengths do
-    better. Where the errors expected say that landmarks matter, the mixture is found with twice as many at last. Double
-    precision is for errors so small that single precision would hide what is left.
+    Also its ridge, and the descents. A metric is found with few landmarks; with more, shorter lengths often do better
+    and are tried. Where twice the landmarks save much of the error, a last descent has more of them. Double precision
+    is for errors so small that single precision would hide what is left.
     """
     on_few, more = search.on_few(), replace(search, tuning=larger)
     was_single, is_small = on_few.tuning.is_single, best.candidate.judged_error < _SMALL_ERROR
